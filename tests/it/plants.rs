@@ -36,6 +36,7 @@ fn found(answer: &Recommendation, lever: &str, planted: f64, line: &str) -> Larg
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn io2_volumes_become_gp3_of_same_rate() {
     let answer = recommended("volumes", &[]);
     let line = found(&answer, "volumes", 6.0 * (570.0 - 57.0), "EBS volumes of claims");
@@ -43,4 +44,14 @@ fn io2_volumes_become_gp3_of_same_rate() {
     let edits = &answer.changes.iter().find(|change| change.lever == "volumes").unwrap().edits;
     assert!(edits.iter().all(|edit| edit.object == "StorageClass fast"), "{edits:?}");
     assert!(!edits.iter().any(|edit| edit.path.contains("encrypted")), "{edits:?}");
+}
+
+#[test]
+#[ignore = "slow: .ci/run slow-tests"]
+fn families_that_take_turns_get_a_compute_plan() {
+    let answer = recommended("commitments", &["--levers", "commitments"]);
+    found(&answer, "commitments", 0.27 * 10.0 * 0.192 * 730.0, "On-Demand nodes");
+    assert!(answer.changes[0].to.contains("Compute Savings Plan"), "{:?}", answer.changes);
+    let longer = answer.commitments.iter().filter_map(|curve| curve.three_years.as_ref()).count();
+    assert_eq!(longer, 2, "{:?}", answer.commitments);
 }

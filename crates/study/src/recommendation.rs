@@ -22,7 +22,9 @@ pub use allowed::{Allowance, Exclusion, Reach, Reaches, exclude, fragile_on_spot
 pub use answer::{
     Change, EffortMade, Figures, LeverTried, LimitKept, Recommendation, SCHEMA_VERSION, Tried, ValueChange,
 };
-pub use commitments::{CurvePoint, FamilyCurve, curves, dearest_family, hours, lever as commitments_lever};
+pub use commitments::{
+    ALL_FAMILIES, CurvePoint, FamilyCurve, LongerTerm, curves, dearest_family, hours, lever as commitments_lever,
+};
 pub(crate) use levers::dearest;
 pub use levers::{Kind, Known, Level, Lever, Requirements, Terms, levers, requirements, setting};
 pub use limits::{Limit, limits, measures, missing_more, strain};

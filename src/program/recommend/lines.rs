@@ -17,9 +17,7 @@ impl Assembly<'_> {
             let mut levers: Vec<LineLever> =
                 kinds.iter().map(|kind| self.line_lever(asked, *kind, levers, changes)).collect();
             let saving = |lever: &LineLever| lever.saves_per_month.unwrap_or(0.0);
-            levers.sort_by(|one, other| {
-                one.result.cmp(&other.result).then(saving(other).total_cmp(&saving(one)))
-            });
+            levers.sort_by(|one, other| one.result.cmp(&other.result).then(saving(other).total_cmp(&saving(one))));
             LargeLine { levers, ..line.clone() }
         };
         self.lines.iter().map(with_levers).collect()
