@@ -5,7 +5,10 @@
 
 mod additions;
 mod groups;
+mod network;
 mod pools;
+mod support;
+mod unused;
 mod volumes;
 mod workloads;
 
@@ -62,13 +65,23 @@ pub enum Kind {
     Flags,
     /// Type, performance and size of EBS volumes.
     Volumes,
+    /// Nodes that commitments of the scenario cover.
+    UnusedCommitments,
+    /// Release and tier of the control plane.
+    Support,
+    /// Zones of nodes.
+    Zones,
+    /// Calls that stay in their zone.
+    TopologyRouting,
+    /// VPC endpoints next to NAT gateways.
+    Endpoints,
     /// Savings Plans.
     Commitments,
 }
 
 impl Kind {
     /// All of them, with their names on the command line.
-    pub const ALL: [(&'static str, Self); 20] = [
+    pub const ALL: [(&'static str, Self); 25] = [
         ("consolidation", Self::Consolidation),
         ("consolidate-after", Self::ConsolidateAfter),
         ("budgets", Self::Budgets),
@@ -88,6 +101,11 @@ impl Kind {
         ("group-sizes", Self::GroupSizes),
         ("flags", Self::Flags),
         ("volumes", Self::Volumes),
+        ("unused-commitments", Self::UnusedCommitments),
+        ("support", Self::Support),
+        ("zones", Self::Zones),
+        ("topology-routing", Self::TopologyRouting),
+        ("endpoints", Self::Endpoints),
         ("commitments", Self::Commitments),
     ];
 
@@ -188,6 +206,9 @@ pub fn levers(known: &Known<'_>) -> (Vec<Lever>, Vec<Exclusion>) {
     groups::levers(known, &mut all);
     workloads::levers(known, &mut all);
     volumes::levers(known, &mut all);
+    unused::levers(known, &mut all);
+    support::levers(known, &mut all);
+    network::levers(known, &mut all);
     all.retain(|lever| !lever.levels.is_empty());
     let excluded = confine(known, &mut all);
     (all, excluded)
