@@ -71,6 +71,9 @@ pub struct Request {
     /// Maximum number of changes
     #[arg(long = "changes", value_name = "N", default_value = "6", value_parser = clap::value_parser!(u32).range(1..=20))]
     pub changes_max: u32,
+    /// Also try three-year commitments paid all upfront; without it, the answer only states their price
+    #[arg(long)]
+    pub three_years: bool,
     /// First seed of the search [default: the scenario's `seed`]
     #[arg(long, value_name = "N", value_parser = edits::seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
@@ -455,7 +458,7 @@ impl Recommend {
             all.extend(hours(&self.outcome(&chosen, seed)?, &chosen));
         }
         let curves = curves(&all, region);
-        let lever = commitments_lever(&curves);
+        let lever = commitments_lever(&curves, self.request.three_years);
         let levels = lever.levels.len() + 1;
         problem.replace(place, lever);
         if levels > 1 {

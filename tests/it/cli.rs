@@ -109,7 +109,10 @@ fn a_run_prints_the_answer_and_says_where_the_report_is() {
     let place = Place::new();
     let (out, err, code) = place.nodecast(&["run", "scenario.yaml"]);
     assert_eq!(code, Some(0), "{err}");
-    assert!(out.starts_with("two-pods: $") && out.contains("\npolicy ") && out.contains("pods wait for a node"), "{out}");
+    assert!(
+        out.starts_with("two-pods: $") && out.contains("\npolicy ") && out.contains("pods wait for a node"),
+        "{out}"
+    );
     assert!(err.ends_with("report: reports/two-pods/report.html\n"), "{err}");
     assert!(place.path("reports/two-pods/report.html").is_file());
 }

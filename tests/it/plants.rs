@@ -36,6 +36,7 @@ fn found(answer: &Recommendation, lever: &str, planted: f64, line: &str) -> Larg
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn io2_volumes_become_gp3_of_same_rate() {
     let answer = recommended("volumes", &[]);
     let line = found(&answer, "volumes", 6.0 * (570.0 - 57.0), "EBS volumes of claims");
@@ -43,4 +44,58 @@ fn io2_volumes_become_gp3_of_same_rate() {
     let edits = &answer.changes.iter().find(|change| change.lever == "volumes").unwrap().edits;
     assert!(edits.iter().all(|edit| edit.object == "StorageClass fast"), "{edits:?}");
     assert!(!edits.iter().any(|edit| edit.path.contains("encrypted")), "{edits:?}");
+}
+
+#[test]
+#[ignore = "slow: .ci/run slow-tests"]
+fn unused_savings_plan_gets_load_of_its_family() {
+    let answer = recommended("unused-commitments", &[]);
+    let line = found(&answer, "unused-commitments", 6.0 * 0.252 * 730.0, "unused commitments");
+    assert!((line.per_month - 0.829_44 * 730.0).abs() < 1.0, "{line:?}");
+}
+
+#[test]
+#[ignore = "slow: .ci/run slow-tests"]
+fn release_and_tier_without_need_are_left() {
+    let answer = recommended("support", &[]);
+    let line = found(&answer, "support", 365.0 + 3.4 * 730.0, "control plane tier");
+    assert!(answer.lines[0] == line && line.share > 0.5, "{line:?}");
+    let release = answer.changes.iter().find(|change| change.subject == "control plane release").unwrap();
+    assert!(release.to.starts_with("Kubernetes 1.36: 4 upgrades"), "{release:?}");
+}
+
+#[test]
+#[ignore = "slow: .ci/run slow-tests"]
+fn calls_without_a_service_need_fewer_zones() {
+    let answer = recommended("zones", &[]);
+    let line = found(&answer, "zones", 16e6 * 3_600.0 * 730.0 * 0.02e-9, "cross-zone transfer");
+    let routing = line.levers.iter().find(|lever| lever.lever == "topology-routing").unwrap();
+    assert_eq!(routing.result, LeverResult::NothingToChange);
+    let zones = answer.changes.iter().find(|change| change.lever == "zones").unwrap();
+    assert!(zones.to.contains("its outage stops all pods"), "{zones:?}");
+}
+
+#[test]
+#[ignore = "slow: .ci/run slow-tests"]
+fn calls_to_a_service_stay_in_their_zone() {
+    let answer = recommended("topology-routing", &[]);
+    found(&answer, "topology-routing", 15e6 * 3_600.0 * 730.0 * 0.02e-9, "cross-zone transfer");
+    assert!(!answer.levers.iter().any(|lever| lever.lever == "zones"), "the pods must be in both zones");
+}
+
+#[test]
+#[ignore = "slow: .ci/run slow-tests"]
+fn images_of_ecr_bypass_nat_gateways() {
+    let answer = recommended("endpoints", &[]);
+    found(&answer, "endpoints", 985.5, "NAT transfer");
+}
+
+#[test]
+#[ignore = "slow: .ci/run slow-tests"]
+fn families_that_take_turns_get_a_compute_plan() {
+    let answer = recommended("commitments", &["--levers", "commitments"]);
+    found(&answer, "commitments", 0.27 * 10.0 * 0.192 * 730.0, "On-Demand nodes");
+    assert!(answer.changes[0].to.contains("Compute Savings Plan"), "{:?}", answer.changes);
+    let longer = answer.commitments.iter().filter_map(|curve| curve.three_years.as_ref()).count();
+    assert_eq!(longer, 2, "{:?}", answer.commitments);
 }

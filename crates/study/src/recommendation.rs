@@ -24,7 +24,9 @@ pub use answer::{
     Alternative, Change, Class, EffortMade, Figures, LeverTried, LimitKept, Recommendation, SCHEMA_VERSION, Tried,
     ValueChange,
 };
-pub use commitments::{CurvePoint, FamilyCurve, curves, dearest_family, hours, lever as commitments_lever};
+pub use commitments::{
+    ALL_FAMILIES, CurvePoint, FamilyCurve, LongerTerm, curves, dearest_family, hours, lever as commitments_lever,
+};
 pub(crate) use levers::dearest;
 pub use levers::{Kind, Known, Level, Lever, Requirements, Terms, levers, requirements, setting};
 pub use limits::{Limit, limits, measures, missing_more, strain};

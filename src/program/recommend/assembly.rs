@@ -64,6 +64,9 @@ fn options(request: &Request) -> String {
     if let Some(directory) = &request.pricing_data {
         state("--pricing-data", directory.display().to_string());
     }
+    if request.three_years {
+        words.push("--three-years".to_owned());
+    }
     shell_line(&words.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
@@ -353,6 +356,7 @@ mod tests {
             least_saving: LEAST_SAVING,
             worth: WORTH,
             changes_max: CHANGES_MAX,
+            three_years: false,
             seed: None,
             edits: Vec::new(),
             pricing_data: None,
@@ -365,11 +369,12 @@ mod tests {
             worth: 0.005,
             changes_max: 3,
             pricing_data: Some("own prices".into()),
+            three_years: true,
             ..plain.clone()
         };
         let lever = Kind::Architectures.as_str();
         let expected = format!(
-            "--policy today --levers {lever} --least-saving 7% --worth 0.5% --changes 3 --pricing-data 'own prices'"
+            "--policy today --levers {lever} --least-saving 7% --worth 0.5% --changes 3 --pricing-data 'own prices' --three-years"
         );
         assert_eq!(options(&other), expected);
         let without = Request { kinds: vec![Kind::Split], ruled_out: vec![Kind::Spot], ..plain };

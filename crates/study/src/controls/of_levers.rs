@@ -63,6 +63,11 @@ fn label(lever: &Lever) -> String {
         Kind::GroupSizes => "minimum size",
         Kind::Flags => lever.subject.trim_start_matches('-'),
         Kind::Volumes => "EBS volume",
+        Kind::UnusedCommitments => "use of commitments",
+        Kind::Support => "control plane",
+        Kind::Zones => "zones",
+        Kind::TopologyRouting => "calls between zones",
+        Kind::Endpoints => "VPC endpoints",
         Kind::Commitments => "commitment",
     };
     words.to_owned()

@@ -4,8 +4,8 @@ use super::{aligned_within, known, signed_percent};
 use crate::catalog::PriceQuality;
 use crate::domain::words::counted;
 use crate::recommendation::{
-    Advice, Change, Class, Figures, Kind, LargeLine, LeverResult, LimitKept, LineLever, Recommendation, Robustness,
-    ValueChange,
+    ALL_FAMILIES, Advice, Change, Class, Figures, Kind, LargeLine, LeverResult, LimitKept, LineLever, Recommendation,
+    Robustness, ValueChange,
 };
 use crate::report::columns::folded;
 use crate::report::format::{self, Known, Measure, money_among, percent};
@@ -341,8 +341,9 @@ fn commitments(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<St
         if own.best_per_hour < 0.01 || best >= none {
             continue;
         }
+        let plan = if own.family == ALL_FAMILIES { "Compute Savings Plan" } else { "commitment" };
         let family = format!(
-            "{} On-Demand: {} per month; with a 1-year, no-upfront commitment of {}/h ({:.1}% off, {}): about {}",
+            "{} On-Demand: {} per month; with a 1-year, no-upfront {plan} of {}/h ({:.1}% off, {}): about {}",
             own.family,
             money(answer, none),
             format::money(&answer.currency, own.best_per_hour),
@@ -351,6 +352,16 @@ fn commitments(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<St
             money(answer, best),
         );
         lines.extend(folded(&family, width));
+        if let Some(longer) = own.three_years.as_ref().filter(|longer| longer.best_cost_per_month < best) {
+            let longer = format!(
+                "  needs a three-year commitment, paid upfront: {}/h ({:.1}% off, {}): about {}",
+                format::money(&answer.currency, longer.best_per_hour),
+                longer.discount * 100.0,
+                longer.discount_quality,
+                money(answer, longer.best_cost_per_month),
+            );
+            lines.extend(folded(&longer, width));
+        }
     }
     if answer.commitments.iter().any(|curve| curve.discount_quality == PriceQuality::Derived.as_str()) {
         let derived =

@@ -138,7 +138,7 @@ impl Allowance {
             well_known::CAPACITY_TYPE if value == well_known::SPOT => {
                 self.spot && matches!(kind, Kind::Spot | Kind::Split)
             }
-            well_known::CAPACITY_TYPE => kind == Kind::Spot,
+            well_known::CAPACITY_TYPE => matches!(kind, Kind::Spot | Kind::UnusedCommitments),
             well_known::ARCH => self.architectures && kind == Kind::Architectures,
             _ => false,
         }

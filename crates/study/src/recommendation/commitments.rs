@@ -2,13 +2,15 @@
 //!
 //! A plan for `c` an hour costs `c`, used or not, and takes as much On-Demand usage off the bill as `c` buys at the plan's rate. What is
 //! cheapest follows from the hours' usage at that rate: the amount that all but the discount's share of the hours use.
+//!
+//! A Compute plan is for the usage of all families together, at a smaller discount. Three years are worked out for comparison.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use super::levers::{Kind, Level, Lever};
-use crate::catalog::Region;
+use crate::catalog::{PriceQuality, Region};
 use crate::cloud::commitments::WHOLE;
 use crate::domain::{SimTime, Symbol};
 use crate::scenario::Scenario;
@@ -16,6 +18,12 @@ use crate::simulation::Outcome;
 
 /// Families that a commitment is looked for, those with the largest On-Demand bill.
 const FAMILIES_MAX: usize = 3;
+/// The family of a curve for all families together.
+pub const ALL_FAMILIES: &str = "all families";
+/// Discount of a Compute Savings Plan of one year without upfront payment, whatever the family: assumed.
+///
+/// Source: no table of AWS was found; comparisons of 2025 and 2026 that buyers publish have about 27% for current families.
+const COMPUTE_DISCOUNT: f64 = 0.27;
 /// Points of a curve.
 const POINTS: usize = 20;
 /// A commitment below this is not worth a contract, per hour.
@@ -48,6 +56,22 @@ pub struct FamilyCurve {
     pub best_cost_per_month: f64,
     /// What other commitments cost, from none on.
     pub curve: Vec<CurvePoint>,
+    /// The same for three years, paid all upfront; `null` where its price is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub three_years: Option<LongerTerm>,
+}
+
+/// A commitment for three years, paid all upfront.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct LongerTerm {
+    /// The discount, 0 to 1.
+    pub discount: f64,
+    /// Quality of that discount, as bills write it.
+    pub discount_quality: String,
+    /// The commitment for an hour that costs least.
+    pub best_per_hour: f64,
+    /// What a month costs with that commitment.
+    pub best_cost_per_month: f64,
 }
 
 /// On-Demand usage of one hour at On-Demand prices, by family.
@@ -100,13 +124,35 @@ pub fn curves(hours: &[Hour], region: &Region) -> Vec<FamilyCurve> {
     }
     let mut families: Vec<(Symbol, f64)> = sums.into_iter().collect();
     families.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
+    let count = families.len();
     families.truncate(FAMILIES_MAX);
+    let share = |discount: u32| f64::from(discount) / f64::from(WHOLE);
     let curve = |(family, _): (Symbol, f64)| {
-        let (discount, quality) = region.commitment_discount(family)?.of_term(1, false)?;
-        let curve = of_family(family, f64::from(discount) / f64::from(WHOLE), hours);
-        Some(FamilyCurve { discount_quality: quality.as_str().to_owned(), ..curve })
+        let listed = region.commitment_discount(family)?;
+        let (discount, quality) = listed.of_term(1, false)?;
+        let curve = of_family(family, share(discount), hours);
+        let longer = |(discount, quality): (u32, PriceQuality)| {
+            let own = of_family(family, share(discount), hours);
+            LongerTerm {
+                discount: own.discount,
+                discount_quality: quality.as_str().to_owned(),
+                best_per_hour: own.best_per_hour,
+                best_cost_per_month: own.best_cost_per_month,
+            }
+        };
+        let three_years = listed.of_term(3, true).map(longer);
+        Some(FamilyCurve { discount_quality: quality.as_str().to_owned(), three_years, ..curve })
     };
-    families.into_iter().filter_map(curve).collect()
+    let all = (count > 1).then(|| of_all_families(hours));
+    families.into_iter().filter_map(curve).chain(all).collect()
+}
+
+/// A Compute plan for the usage of all families.
+fn of_all_families(hours: &[Hour]) -> FamilyCurve {
+    let all = Symbol::new(ALL_FAMILIES);
+    let sums: Vec<Hour> = hours.iter().map(|hour| Hour::from([(all, hour.values().sum())])).collect();
+    let quality = PriceQuality::Assumed.as_str().to_owned();
+    FamilyCurve { discount_quality: quality, ..of_family(all, COMPUTE_DISCOUNT, &sums) }
 }
 
 fn of_family(family: Symbol, discount: f64, hours: &[Hour]) -> FamilyCurve {
@@ -138,6 +184,7 @@ fn of_family(family: Symbol, discount: f64, hours: &[Hour]) -> FamilyCurve {
         best_per_hour: best.per_hour,
         best_cost_per_month: best.cost_per_month,
         curve,
+        three_years: None,
     }
 }
 
@@ -146,38 +193,55 @@ fn floored(amount: f64) -> f64 {
     libm::floor(amount * 1_000.0) / 1_000.0
 }
 
-/// The lever of commitments: the best for each family, and smaller ones.
-pub fn lever(curves: &[FamilyCurve]) -> Lever {
-    let worth: Vec<&FamilyCurve> = curves.iter().filter(|own| own.best_per_hour >= LEAST).collect();
-    let level = |share: f64| {
-        let plan = |own: &&FamilyCurve| {
-            serde_json::json!({
-                "family": own.family, "commitment": floored(own.best_per_hour * share), "term": "1y", "payment": "no_upfront",
-            })
-        };
-        let plans: Vec<serde_json::Value> = worth.iter().map(plan).collect();
-        let shown: Vec<String> = worth
-            .iter()
-            .map(|own| format!("{} an hour of {}", floored(own.best_per_hour * share), own.family))
-            .collect();
-        Level {
-            label: format!("{}, 1 year, no upfront", shown.join(" and ")),
-            sets: vec![("ec2.billing.savings_plans".to_owned(), serde_json::Value::Array(plans).to_string())],
-            requirements: Vec::new(),
-        }
+/// The lever of commitments: the best for each family, smaller ones, and one for all families; if `three_years`, also for that term.
+pub fn lever(curves: &[FamilyCurve], three_years: bool) -> Lever {
+    let (all, of_one): (Vec<&FamilyCurve>, Vec<&FamilyCurve>) =
+        curves.iter().partition(|own| own.family == ALL_FAMILIES);
+    let one_year = |share: f64| {
+        let amounts = of_one.iter().map(|own| (own.family.as_str(), floored(own.best_per_hour * share)));
+        plans(amounts, ("1y", "no_upfront", "1 year, no upfront"))
     };
-    let levels = if worth.is_empty() { Vec::new() } else { vec![level(1.0), level(0.75)] };
-    Lever {
-        kind: Kind::Commitments,
-        subject: "EC2 Instance Savings Plans".to_owned(),
-        today: "none".to_owned(),
-        levels,
-    }
+    let longer = || {
+        let amounts =
+            of_one.iter().filter_map(|own| Some((own.family.as_str(), own.three_years.as_ref()?.best_per_hour)));
+        plans(amounts, ("3y", "all_upfront", "3 years, all upfront: needs a three-year commitment"))
+    };
+    let compute = all.iter().filter(|own| own.best_per_hour >= LEAST).map(|own| {
+        let per_hour = floored(own.best_per_hour);
+        let plan = serde_json::json!([{ "commitment": per_hour, "discount": format!("{}%", own.discount * 100.0) }]);
+        let label = format!(
+            "{per_hour} an hour of any family (Compute Savings Plan), 1 year, no upfront, {}% off assumed",
+            own.discount * 100.0
+        );
+        Level { label, sets: vec![(PLANS.to_owned(), plan.to_string())], requirements: Vec::new() }
+    });
+    let longer = if three_years { longer() } else { None };
+    let levels = one_year(1.0).into_iter().chain(one_year(0.75)).chain(compute).chain(longer).collect();
+    Lever { kind: Kind::Commitments, subject: "Savings Plans".to_owned(), today: "none".to_owned(), levels }
+}
+
+/// The key of a scenario for Savings Plans.
+const PLANS: &str = "ec2.billing.savings_plans";
+
+/// EC2 Instance Savings Plans of these amounts per hour; `None` if none is worth a contract.
+fn plans<'f>(
+    amounts: impl Iterator<Item = (&'f str, f64)>,
+    (term, payment, shown): (&str, &str, &str),
+) -> Option<Level> {
+    let worth: Vec<(&str, f64)> = amounts.filter(|own| own.1 >= LEAST).collect();
+    let plan = |(family, commitment): &(&str, f64)| serde_json::json!({ "family": family, "commitment": commitment, "term": term, "payment": payment });
+    let plans: Vec<serde_json::Value> = worth.iter().map(plan).collect();
+    let names: Vec<String> = worth.iter().map(|(family, amount)| format!("{amount} an hour of {family}")).collect();
+    (!worth.is_empty()).then(|| Level {
+        label: format!("{}, {shown}", names.join(" and ")),
+        sets: vec![(PLANS.to_owned(), serde_json::Value::Array(plans).to_string())],
+        requirements: Vec::new(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Hour, of_family};
+    use super::{ALL_FAMILIES, Hour, lever, of_all_families, of_family};
     use crate::domain::Symbol;
 
     #[test]
@@ -204,5 +268,19 @@ mod tests {
         assert!((own.best_per_hour - 1.5).abs() < 1e-9, "{}", own.best_per_hour);
         assert!((own.best_cost_per_month - 1.5 * 730.0).abs() < 1e-6, "{}", own.best_cost_per_month);
         assert!(own.curve.iter().all(|point| point.cost_per_month > own.best_cost_per_month + 10.0));
+    }
+
+    #[test]
+    fn compute_plan_covers_families_that_take_turns() {
+        let (one, other) = (Symbol::new("m5"), Symbol::new("r5"));
+        let hours: Vec<Hour> =
+            (0..8).map(|hour| Hour::from([(if hour % 2 == 0 { one } else { other }, 3.0)])).collect();
+        assert!(of_family(one, 0.37, &hours).best_per_hour < 1e-9, "it would be unused half of the time");
+        let all = of_all_families(&hours);
+        // By hand: all of 3 x 0.73 in each hour.
+        assert!((all.best_per_hour - 2.19).abs() < 1e-9 && (all.best_cost_per_month - 2.19 * 730.0).abs() < 1e-6);
+        let lever = lever(&[all], true);
+        assert_eq!(lever.levels.len(), 1, "{lever:?}");
+        assert!(lever.levels[0].sets[0].1.contains(r#""discount":"27%""#), "{lever:?} {ALL_FAMILIES}");
     }
 }

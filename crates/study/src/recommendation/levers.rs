@@ -7,8 +7,11 @@ mod additions;
 mod blockers;
 mod daemon_sets;
 mod groups;
+mod network;
 mod pools;
 mod schedules;
+mod support;
+mod unused;
 mod volumes;
 mod workloads;
 
@@ -71,13 +74,23 @@ pub enum Kind {
     Flags,
     /// Type, performance and size of EBS volumes.
     Volumes,
+    /// Nodes that commitments of the scenario cover.
+    UnusedCommitments,
+    /// Release and tier of the control plane.
+    Support,
+    /// Zones of nodes.
+    Zones,
+    /// Calls that stay in their zone.
+    TopologyRouting,
+    /// VPC endpoints next to NAT gateways.
+    Endpoints,
     /// Savings Plans.
     Commitments,
 }
 
 impl Kind {
     /// All of them, with their names on the command line.
-    pub const ALL: [(&'static str, Self); 23] = [
+    pub const ALL: [(&'static str, Self); 28] = [
         ("consolidation", Self::Consolidation),
         ("consolidate-after", Self::ConsolidateAfter),
         ("budgets", Self::Budgets),
@@ -100,6 +113,11 @@ impl Kind {
         ("group-sizes", Self::GroupSizes),
         ("flags", Self::Flags),
         ("volumes", Self::Volumes),
+        ("unused-commitments", Self::UnusedCommitments),
+        ("support", Self::Support),
+        ("zones", Self::Zones),
+        ("topology-routing", Self::TopologyRouting),
+        ("endpoints", Self::Endpoints),
         ("commitments", Self::Commitments),
     ];
 
@@ -203,6 +221,9 @@ pub fn levers(known: &Known<'_>) -> (Vec<Lever>, Vec<Exclusion>) {
     all.extend(blockers::lever(known));
     all.extend(daemon_sets::lever(known));
     schedules::levers(known, &mut all);
+    unused::levers(known, &mut all);
+    support::levers(known, &mut all);
+    network::levers(known, &mut all);
     all.retain(|lever| !lever.levels.is_empty());
     let excluded = confine(known, &mut all);
     (all, excluded)

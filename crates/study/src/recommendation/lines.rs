@@ -148,6 +148,10 @@ fn concerns(name: &str, item: BillItem) -> (&'static [Kind], &'static str) {
     }
     let kinds: &[Kind] = match item {
         BillItem::RootVolume | BillItem::PersistentVolume => &[Kind::Volumes],
+        BillItem::UnusedCommitment => &[Kind::UnusedCommitments],
+        BillItem::ExtendedSupport | BillItem::ControlPlaneTier => &[Kind::Support],
+        BillItem::CrossZoneTransfer => &[Kind::Zones, Kind::TopologyRouting],
+        BillItem::NatTransfer => &[Kind::Endpoints],
         _ => &[],
     };
     let by_hand = match item {

@@ -81,6 +81,31 @@ pub fn risk(kind: Kind) -> Risk {
             "apply the previous object; existing volumes keep their type until they are recreated",
             "disk metrics of the busiest volumes",
         ),
+        Kind::UnusedCommitments => (
+            "pods run on the family that is paid already; its capacity is shared with other families today",
+            "apply the previous object; nodes are replaced",
+            "a check that the commitment is not used by another cluster or account",
+        ),
+        Kind::Support => (
+            "removed APIs and changed defaults of the newer release",
+            "not reversible: a control plane cannot be downgraded",
+            "an upgrade of the control plane, nodes, and add-ons, and tests of manifests",
+        ),
+        Kind::Zones => (
+            "a zone outage takes a larger share of the pods, or all of them",
+            "apply the previous object; nodes are replaced",
+            "owners who accept fewer zones, and a plan for a zone outage",
+        ),
+        Kind::TopologyRouting => (
+            "replicas of a zone with more clients have more load",
+            APPLY,
+            "enough replicas in each zone, and a load test",
+        ),
+        Kind::Endpoints => (
+            "none known",
+            "delete the endpoint; traffic goes through the NAT gateway again",
+            "a change of the VPC: route tables or security groups",
+        ),
         Kind::Commitments => (
             "none",
             "not reversible: it is paid for the full term",

@@ -136,10 +136,11 @@ fn apart(stated: &Content, name: &str, class: &Class<'_>, (label, with_spot): (S
 }
 
 const TAINTS: [&str; 4] = ["spec", "template", "spec", "taints"];
-const REQUIREMENTS: [&str; 4] = ["spec", "template", "spec", "requirements"];
+/// The path of a NodePool's requirements.
+pub(super) const REQUIREMENTS: [&str; 4] = ["spec", "template", "spec", "requirements"];
 
 /// Puts a value at the end of a path of maps.
-fn put(content: &mut Content, path: &[&str], value: Content) {
+pub(super) fn put(content: &mut Content, path: &[&str], value: Content) {
     match path {
         [] => *content = value,
         [key, rest @ ..] => {

@@ -91,11 +91,12 @@ fn budgets(pool: &NodePool) -> Lever {
 }
 
 /// What a label is called on nodes of the pool.
-fn label(pool: &NodePool, own: Symbol) -> Symbol {
+pub(super) fn label(pool: &NodePool, own: Symbol) -> Symbol {
     if pool.auto_mode { auto_mode_label(own).unwrap_or(own) } else { own }
 }
 
-fn term(pool: &NodePool, own: Symbol, terms: &[(&str, &[&str])]) -> Terms {
+/// Terms on a label of the pool's nodes.
+pub(super) fn term(pool: &NodePool, own: Symbol, terms: &[(&str, &[&str])]) -> Terms {
     let key = label(pool, own);
     let stated =
         |(operator, values): &(&str, &[&str])| json!({"key": key.as_str(), "operator": operator, "values": values});
@@ -103,7 +104,8 @@ fn term(pool: &NodePool, own: Symbol, terms: &[(&str, &[&str])]) -> Terms {
     Terms { path: format!("{}.requirements", template(pool)), key, terms }
 }
 
-fn level(label: &str, requirements: Vec<Terms>) -> Level {
+/// A level that changes requirements.
+pub(super) fn level(label: &str, requirements: Vec<Terms>) -> Level {
     Level { label: label.to_owned(), sets: Vec::new(), requirements }
 }
 
