@@ -39,7 +39,8 @@ pub fn patch(name: &str, text: &str, before: &[&Content], after: &[&Content]) ->
         Some(nodes.iter().map(Content::of).collect::<Vec<Content>>())
     };
     // What cannot be read again as it is to be is no patch.
-    let is_right = is_clear && says(changed).is_some_and(|own| own.iter().zip(after).all(|(own, other)| same(own, other)));
+    let is_right =
+        is_clear && says(changed).is_some_and(|own| own.iter().zip(after).all(|(own, other)| same(own, other)));
     (is_right && !all.is_empty()).then(|| unified(name, text, &all))
 }
 
@@ -48,7 +49,8 @@ fn same(one: &Content, other: &Content) -> bool {
     match (one, other) {
         (Content::Map(one), Content::Map(other)) => {
             let find = |key: &String| other.iter().find(|(own, _)| own == key);
-            one.len() == other.len() && one.iter().all(|(key, own)| find(key).is_some_and(|(_, value)| same(own, value)))
+            one.len() == other.len()
+                && one.iter().all(|(key, own)| find(key).is_some_and(|(_, value)| same(own, value)))
         }
         (Content::List(one), Content::List(other)) => {
             one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
@@ -98,12 +100,7 @@ fn replace(text: &str, node: &Node<'_>, both: (&Content, &Content), all: &mut Ve
 }
 
 /// Replaces the value of an entry, or parts of it.
-fn replace_value(
-    text: &str,
-    entry: &Entry<'_>,
-    both: (&Content, &Content),
-    all: &mut Vec<Replacement>,
-) -> Option<()> {
+fn replace_value(text: &str, entry: &Entry<'_>, both: (&Content, &Content), all: &mut Vec<Replacement>) -> Option<()> {
     let known = all.len();
     if replace(text, &entry.value, both, all).is_some() {
         return Some(());
@@ -177,10 +174,8 @@ fn unified(name: &str, text: &str, all: &[Replacement]) -> String {
         let (from, until) = (lines.start.saturating_sub(CONTEXT), (lines.end + CONTEXT).min(starts.len()));
         let offset = starts[lines.start];
         let old = &text[offset..end_of(lines.end - 1)];
-        let moved: Vec<Replacement> = replacements
-            .iter()
-            .map(|(range, new)| (range.start - offset..range.end - offset, new.clone()))
-            .collect();
+        let moved: Vec<Replacement> =
+            replacements.iter().map(|(range, new)| (range.start - offset..range.end - offset, new.clone())).collect();
         let new = changed(old, &moved);
         let around = |lines: Range<usize>| lines.map(|line| text[starts[line]..end_of(line)].to_owned());
         let count = |text: &str| text.split_inclusive('\n').count();

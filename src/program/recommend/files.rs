@@ -126,8 +126,9 @@ impl Origin<'_> {
             let after = self.documents(&change.setting)?;
             all.push(Changed { change, objects: changed(&before, &after), after });
         }
-        let own_names =
-            changes.iter().flat_map(|own| [own.objects.clone(), own.after.clone()].into_iter().chain(own.patch.clone()));
+        let own_names = changes
+            .iter()
+            .flat_map(|own| [own.objects.clone(), own.after.clone()].into_iter().chain(own.patch.clone()));
         let copies =
             self.copies(&before, [marker, SCENARIO].map(str::to_owned).into_iter().chain(own_names).collect())?;
         let (scenario, whole) = self.scenarios(&before, &all, &copies);

@@ -227,7 +227,8 @@ impl Problem for Simulated<'_> {
 
     fn simulate(&self, asked: &[(Choice, u64)]) -> Result<Vec<Sample>, Failure> {
         for (choice, seed) in asked {
-            let known = self.original(choice).and_then(|(whole, own)| whole.points.borrow().get(&(own, *seed)).cloned());
+            let known =
+                self.original(choice).and_then(|(whole, own)| whole.points.borrow().get(&(own, *seed)).cloned());
             self.points.borrow_mut().extend(known.map(|point| ((choice.clone(), *seed), point)));
         }
         self.read(&asked.iter().map(|(choice, _)| choice).collect())?;

@@ -165,8 +165,10 @@ fn change(answer: &Recommendation, (number, own): (usize, &Change), width: Optio
         lines.extend(diff(edit).into_iter().map(|line| format!("     {line}")));
     }
     if let Some(risk) = &own.risk {
-        let texts = [("availability", &risk.availability), ("to take back", &risk.reversibility), ("needs", &risk.needs)];
-        let line = |(name, text): &(&str, &std::borrow::Cow<'static, str>)| folded(&format!("   {name}: {text}"), width);
+        let texts =
+            [("availability", &risk.availability), ("to take back", &risk.reversibility), ("needs", &risk.needs)];
+        let line =
+            |(name, text): &(&str, &std::borrow::Cow<'static, str>)| folded(&format!("   {name}: {text}"), width);
         lines.extend(texts.iter().flat_map(line));
     }
     if own.edits.len() > EDITS {

@@ -83,7 +83,8 @@ fn schedule(known: &Known<'_>, deployment: &Deployment) -> Option<Lever> {
     let of_window = |window: Window| {
         let night = window.replicas(day);
         let sets = (night < day).then(|| sets(name, &scaling, &window, night))??;
-        let label = format!("{night} from {} UTC, {day} from {} UTC", window.shown(window.from), window.shown(window.until));
+        let label =
+            format!("{night} from {} UTC, {day} from {} UTC", window.shown(window.from), window.shown(window.until));
         Some(Level { label: label + window.days_shown(), sets, requirements: Vec::new() })
     };
     let levels: Vec<Level> = windows(&profile).into_iter().filter_map(of_window).collect();
@@ -93,19 +94,15 @@ fn schedule(known: &Known<'_>, deployment: &Deployment) -> Option<Lever> {
 }
 
 /// The values that give a Deployment `night` replicas at quiet hours; `None` where its autoscaler cannot be replaced.
-fn sets(
-    name: ObjectName,
-    scaling: &Scaling<'_>,
-    window: &Window,
-    night: u32,
-) -> Option<Vec<(String, String)>> {
+fn sets(name: ObjectName, scaling: &Scaling<'_>, window: &Window, night: u32) -> Option<Vec<(String, String)>> {
     let (start, end) = window.cron();
     let day = scaling.least().to_string();
     let cron = json!({
         "type": "cron",
         "metadata": {"timezone": "Etc/UTC", "start": start, "end": end, "desiredReplicas": day},
     });
-    let mut spec = json!({"scaleTargetRef": {"kind": "Deployment", "name": name.name.as_str()}, "minReplicaCount": night});
+    let mut spec =
+        json!({"scaleTargetRef": {"kind": "Deployment", "name": name.name.as_str()}, "minReplicaCount": night});
     let mut metadata = json!({});
     match scaling {
         Scaling::Keda(object) => {

@@ -53,7 +53,11 @@ impl Window {
 
     /// An hour as people read it: the one at which load returns with the lead of the schedule.
     pub(super) fn shown(&self, hour: usize) -> String {
-        if hour == self.until { format!("{:02}:{}", (hour + HOURS - 1) % HOURS, 60 - LEAD) } else { format!("{hour:02}:00") }
+        if hour == self.until {
+            format!("{:02}:{}", (hour + HOURS - 1) % HOURS, 60 - LEAD)
+        } else {
+            format!("{hour:02}:00")
+        }
     }
 
     /// The days on which there is load.
