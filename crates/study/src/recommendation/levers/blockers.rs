@@ -55,11 +55,10 @@ pub(super) fn lever(known: &Known<'_>) -> Option<Lever> {
     let all = together(classes.iter().collect());
     let alone = classes.iter().map(|class| level(&[class]));
     let levels: Vec<Level> = alone.chain(safe).chain(all).collect();
-    let today = classes.iter().map(|class| class.label.as_str()).collect::<Vec<_>>().join(", ");
     (!levels.is_empty()).then(|| Lever {
         kind: Kind::Blockers,
-        subject: "blockers of disruption".to_owned(),
-        today: format!("in force ({today})"),
+        subject: "disruption of nodes".to_owned(),
+        today: "all in force".to_owned(),
         levels,
     })
 }
@@ -67,7 +66,7 @@ pub(super) fn lever(known: &Known<'_>) -> Option<Lever> {
 fn level(classes: &[&Class]) -> Level {
     let labels: Vec<&str> = classes.iter().map(|class| class.label.as_str()).collect();
     let sets = classes.iter().flat_map(|class| class.sets.iter().cloned()).collect();
-    Level { label: format!("loosened: {}", labels.join(", ")), sets, requirements: Vec::new() }
+    Level { label: format!("blockers loosened: {}", labels.join(", ")), sets, requirements: Vec::new() }
 }
 
 /// Deployments and StatefulSets with the least replicas that they have.
@@ -190,7 +189,8 @@ fn without(known: &Known<'_>, kind: &str, name: &str) -> Setting {
     };
     let path = ["spec", "template", "metadata", "annotations"];
     let stated = path.iter().try_fold(object, |own, key| own.get(key));
-    let is_stated = |key: &&&str| stated.and_then(|own| own.get(key)).and_then(Content::as_text).is_some();
+    let value = |key: &str| stated.and_then(|own| own.get(key)).and_then(Content::as_text);
+    let is_stated = |key: &&&str| value(**key).is_some_and(|value| (value == "false") == (**key == ANNOTATIONS[3]));
     let remove = |key: &&str| {
         let path = format!("{kind}[{name}].spec.template.metadata.annotations[{key}]");
         (path, Value::Null.to_string())
