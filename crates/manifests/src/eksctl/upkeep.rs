@@ -79,10 +79,7 @@ pub(super) fn repair<'s>(
         own.map(|own| NodeShare::Count(own as u32)).or(percent.map(|percent| NodeShare::Percent(percent as u32)))
     };
     let repair = NodeRepair {
-        max_unhealthy: share(
-            count("maxUnhealthyNodeThresholdCount")?,
-            percent("maxUnhealthyNodeThresholdPercentage")?,
-        ),
+        max_unhealthy: share(count("maxUnhealthyNodeThresholdCount")?, percent("maxUnhealthyNodeThresholdPercentage")?),
         max_parallel: share(count("maxParallelNodesRepairedCount")?, percent("maxParallelNodesRepairedPercentage")?),
         wait: wait(reader, fields)?,
     };
@@ -102,7 +99,8 @@ fn wait<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<Option<Si
             reader.left_out(&lints::NODE_REPAIR, own.at, message, "");
             continue;
         }
-        let minutes = own.get("minRepairWaitTimeMins").map(|node| reader.integer(node, "minRepairWaitTimeMins", 0, 10_080));
+        let minutes =
+            own.get("minRepairWaitTimeMins").map(|node| reader.integer(node, "minRepairWaitTimeMins", 0, 10_080));
         wait = minutes.transpose()?.map(|own| SimDuration::from_secs(60 * own)).or(wait);
         wait = wait.filter(|_| text("repairAction") != Some("NoAction"));
     }
