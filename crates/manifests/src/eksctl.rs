@@ -147,6 +147,7 @@ static GROUP: Shape = Shape {
         ("instanceMarketOptions", "no Capacity Block is used"),
         ("localZones", "its nodes run in the availability zones of the region, whose prices and waits are others"),
         ("outpostARN", "its nodes run in the region"),
+        ("warmPoolConfig", "instances start cold, so waits for nodes are too long"),
     ],
     strict: false,
 };
@@ -290,8 +291,6 @@ fn node_group<'s>(
         update_config: upkeep::update_config(reader, fields, managed)?,
         updated_at_start: None,
         repair: upkeep::repair(reader, fields, managed)?,
-        warm_pool: None,
-        weights: Vec::new(),
         tags,
         own_tags,
         eksctl_cluster: Some(cluster.name.unwrap_or(Symbol::new("cluster"))),

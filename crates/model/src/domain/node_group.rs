@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::node_pool::{AmiFamily, KubeletConfig};
 use super::volumes::{DiskClass, NodeVolume, NodeVolumes};
 use super::{Labels, Symbol, Taint};
-pub use upkeep::{InstanceRefresh, NodeRepair, NodeShare, UpdateConfig, UpdateStrategy, VersionUpdate, WarmPool};
+pub use upkeep::{InstanceRefresh, NodeRepair, NodeShare, UpdateConfig, UpdateStrategy, VersionUpdate};
 
 /// A node group, from an eksctl `ClusterConfig` or a scenario's own list.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -60,10 +60,6 @@ pub struct NodeGroup {
     pub updated_at_start: Option<VersionUpdate>,
     /// `nodeRepairConfig`; `None` where it is off.
     pub repair: Option<NodeRepair>,
-    /// `warmPoolConfig`; `None` where it is off.
-    pub warm_pool: Option<WarmPool>,
-    /// `weightedCapacity` of each instance type: sizes of the group then count units; empty where each instance is one.
-    pub weights: Vec<u32>,
     /// Tags of the Auto Scaling group.
     pub tags: Labels,
     /// Tags of a managed group that its Auto Scaling group does not have: EKS does not hand them on.

@@ -98,8 +98,6 @@ pub(crate) fn group<'s>(
         update_config: own.update_config.unwrap_or_default(),
         updated_at_start: None,
         repair: own.repair.flatten().filter(|_| managed),
-        warm_pool: None,
-        weights: Vec::new(),
         tags: own.tags,
         own_tags: Labels::new(),
         eksctl_cluster: None,

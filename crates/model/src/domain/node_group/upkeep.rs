@@ -1,4 +1,4 @@
-//! Upkeep of node groups: updates to another version, instance refreshes, warm pools, and node auto repair.
+//! Upkeep of node groups: updates to another version, instance refreshes, and node auto repair.
 //!
 //! Must not: hold the state of a group in a run.
 
@@ -116,43 +116,15 @@ impl NodeRepair {
     }
 }
 
-/// A warm pool: instances that have started once and wait stopped.
-///
-/// Source: EC2 Auto Scaling user guide, warm pools; EKS API reference, `warmPoolConfig` (2026).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct WarmPool {
-    /// `maxGroupPreparedCapacity`: instances in the group and in the pool together; `None` for the group's largest size.
-    pub max_prepared: Option<u32>,
-    /// `minSize`.
-    pub min_size: u32,
-    /// Whether its instances run while they wait.
-    pub runs: bool,
-    /// `reuseOnScaleIn`: instances of a scale-in return to it.
-    pub reuse: bool,
-}
-
-impl WarmPool {
-    /// Number of its instances beside a group of `desired` of at most `max`.
-    pub fn size(&self, desired: u32, max: u32) -> u32 {
-        self.max_prepared.unwrap_or(max).saturating_sub(desired).max(self.min_size)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{NodeRepair, NodeShare, WarmPool};
+    use super::{NodeRepair, NodeShare};
 
     #[test]
     fn share_of_nodes_is_at_least_one() {
         let sizes = |share: NodeShare| [0, 3, 7, 50].map(|size| share.nodes(size));
         assert_eq!(sizes(NodeShare::Percent(33)), [1, 1, 2, 16]);
         assert_eq!(sizes(NodeShare::Count(4)), [4; 4]);
-    }
-
-    #[test]
-    fn warm_pool_fills_what_the_group_lacks() {
-        let size = |max_prepared, min_size| WarmPool { max_prepared, min_size, ..WarmPool::default() }.size(4, 10);
-        assert_eq!([size(None, 0), size(Some(8), 0), size(Some(8), 5), size(Some(2), 0)], [6, 4, 5, 0]);
     }
 
     #[test]

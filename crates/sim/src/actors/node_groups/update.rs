@@ -243,7 +243,7 @@ fn upgrade(sim: &mut Sim<'_>, now: SimTime, group: usize, update: &mut Update) -
     let Phase::Upgrade(batch, since, replaced) = &mut update.phase else { return None };
     for leaving in batch.iter_mut().filter(|leaving| !leaving.ended) {
         if drain(sim, now, leaving, (*since, update.force)) {
-            let node = sim.world.node(leaving.node).name.clone();
+            let node = sim.world.node(leaving.node).name;
             return Some(Some(("PodEvictionFailure", format!("{node} still has pods after 15 minutes"))));
         }
     }
