@@ -159,49 +159,37 @@ fn terminal_text_of_runs_obeys_no_name() {
 #[test]
 fn files_have_neither_formulas_nor_control_characters() {
     let place = place();
-    let formula = "@SUM(1+1)*cmd|' /C calc'!A0";
-    place.put(
-        "cluster.yaml",
-        &cluster().replace(&format!("metric: {{name: \"{NAME}\"}}"), &format!("metric: {{name: \"{formula}\"}}")),
-    );
-    place.put("scenario.yaml", &scenario().replace("name: one", &format!("name: \"={NAME}\"")));
-    let policy = format!("={}", name());
-    let (_, told, code) = place.nodecast(&["run", "scenario.yaml", "--policy", &policy, "--out", "report", "--quiet"]);
-    assert_eq!(code, Some(0), "{told}");
-    let (_, told, code) = place.nodecast(&["compare", "scenario.yaml", "--format", "csv"]);
-    assert!(code == Some(0) || told.contains("csv"), "{told}");
-    place.nodecast(&[
-        "sweep",
-        "scenario.yaml",
-        "--set",
-        "seed=1,2",
-        "--policies",
-        &policy,
-        "--out",
-        "swept",
-        "--quiet",
-    ]);
+    let metric = |name: &str| format!("metric: {{name: \"{name}\"}}");
+    let formula = format!("@SUM(1+1)*{NAME}");
+    place.put("cluster.yaml", &cluster().replace(&metric(NAME), &metric(&formula)));
+    let notes = "Deployment[till].metadata.annotations.note==1+1,+b";
+    for words in [
+        &["run", "scenario.yaml", "--quiet", "--out", "report"][..],
+        &["sweep", "scenario.yaml", "--set", notes, "--replications", "1", "--quiet", "--out", "swept"],
+    ] {
+        let (_, told, code) = place.nodecast(words);
+        assert_eq!(code, Some(0), "{words:?}: {told}");
+    }
     let files = ["report", "swept"].into_iter().flat_map(|folder| std::fs::read_dir(place.path(folder)).unwrap());
-    let mut formulas = 0;
+    let mut quoted = [0, 0];
     for path in files.map(|entry| entry.unwrap().path()) {
-        let text = std::fs::read_to_string(&path).unwrap();
         let is = |end: &str| path.extension().is_some_and(|own| own == end);
+        let text = std::fs::read_to_string(&path).unwrap();
         if is("svg") || is("html") || is("csv") {
             let forbidden = text.chars().find(|c| c.is_control() && !"\n\t".contains(*c));
             assert_eq!(forbidden, None, "{}", path.display());
         }
         if is("csv") {
             let mut rows = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
-            let cells: Vec<String> =
-                rows.records().flat_map(|row| row.unwrap().iter().map(str::to_owned).collect::<Vec<_>>()).collect();
-            let is_formula = |cell: &&String| {
-                cell.starts_with(['=', '@', '+']) || cell.starts_with('-') && cell.parse::<f64>().is_err()
-            };
-            assert_eq!(cells.iter().find(is_formula), None, "{}", path.display());
-            formulas += cells.iter().filter(|cell| cell.starts_with("'@SUM") || cell.starts_with("'=v")).count();
+            for row in rows.records().map(Result::unwrap) {
+                let formula = |cell: &&str| cell.starts_with(['=', '+', '-', '@']) && cell.parse::<f64>().is_err();
+                assert_eq!(row.iter().find(formula), None, "{}", path.display());
+                quoted[0] += row.iter().filter(|cell| cell.starts_with("'@SUM(1+1)*v\u{fffd}")).count();
+                quoted[1] += row.iter().filter(|cell| *cell == "'=1+1").count();
+            }
         }
     }
-    assert!(formulas > 0);
+    assert!(quoted.iter().all(|count| *count > 0), "{quoted:?}");
 }
 
 #[test]

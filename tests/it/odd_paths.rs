@@ -10,7 +10,7 @@ use assert_cmd::cargo::cargo_bin;
 use crate::cli::Place;
 
 #[test]
-fn path_that_is_no_text_is_refused_where_recorded() {
+fn path_without_text_is_refused_where_recorded() {
     let place = Place::new();
     let name = OsStr::from_bytes(b"caf\xe9");
     let folder = place.path(".").join(name);
@@ -25,7 +25,9 @@ fn path_that_is_no_text_is_refused_where_recorded() {
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
     assert_eq!(run(&["run", "--quiet"]).0, Some(0));
-    for words in [&["check", "--update", "--baseline", "b.json"][..], &["compare"], &["sweep", "--set", "seed=1,2"]] {
+    for words in
+        [&["check", "--update", "--baseline", "b.json"][..], &["compare"], &["sweep", "--set", "duration=5m,10m"]]
+    {
         let (code, told) = run(words);
         assert_eq!(code, Some(2), "{words:?}: {told}");
         assert!(told.contains("is not UTF-8 text"), "{words:?}: {told}");
@@ -34,7 +36,7 @@ fn path_that_is_no_text_is_refused_where_recorded() {
 }
 
 #[test]
-fn file_size_limit_is_an_error_like_full_disk() {
+fn file_size_limit_is_reported_like_full_disk() {
     let place = Place::new();
     let script = "ulimit -f 8; exec \"$0\" run scenario.yaml --quiet --out report";
     let mut command = Command::new("bash");
@@ -42,7 +44,7 @@ fn file_size_limit_is_an_error_like_full_disk() {
         command.args(["-c", script]).arg(cargo_bin!("nodecast")).current_dir(place.path(".")).output().unwrap();
     let told = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(3), "{told}");
-    assert!(told.contains("ulimit -f"), "{told}");
+    assert!(told.contains("ulimit"), "{told}");
     let left = fs::read_dir(place.path(".")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let left: Vec<String> = left.filter(|name| !name.ends_with(".yaml")).collect();
     assert!(left.is_empty(), "{left:?}");

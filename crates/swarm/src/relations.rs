@@ -110,10 +110,10 @@ impl Ground<'_> {
         total(self.report)
     }
 
-    /// Whether the total is between half of the case's and twice it.
+    /// Whether the total is between a third of the case's and three times it.
     fn total_near(&self, report: &Report) -> Verdict {
         let (was, is) = (self.total(), total(report));
-        let near = (0.5..=2.0).contains(&(is / was)) || (was - is).abs() < 0.5;
+        let near = (1.0 / 3.0..=3.0).contains(&(is / was)) || (was - is).abs() < 0.5;
         Ok(Some(if near { Vec::new() } else { vec![format!("a total of {is} instead of {was}")] }))
     }
 
@@ -144,7 +144,8 @@ impl Ground<'_> {
         };
         let (was, is) = (rates(self.report), rates(report));
         let wrong = was.iter().find(|(key, rate)| {
-            is.get(key).is_none_or(|now| (now - *rate * factor).abs() > 2e-9 + *rate * factor * 1e-8)
+            // Spot prices have four decimals.
+            is.get(key).is_none_or(|now| (now - *rate * factor).abs() > 1.6e-4)
         });
         wrong
             .map(|(key, rate)| format!("{key:?} costs {:?} instead of {}", is.get(key), rate * factor))

@@ -188,12 +188,12 @@ fn workloads(outcome: &Outcome) -> Vec<Workload> {
     ids.map(|id| Workload { name: workload_name(outcome, id), color: colors.get(&id).copied() }).collect()
 }
 
-/// `data` as JSON that cannot end the element it stands in, nor begin another.
+/// `data` as JSON that cannot end the element it stands in, nor begin another, and without control characters.
 pub fn within_script(data: &impl Serialize) -> String {
     // Serialising plain data to memory does not fail; a page without data says so.
     let json = serde_json::to_string(data).unwrap_or_else(|_| "null".to_owned());
     // These occur within strings only.
-    let dangerous = ['<', '>', '&', '\u{2028}', '\u{2029}'];
+    let dangerous = |c: char| c.is_control() || matches!(c, '<' | '>' | '&' | '\u{2028}' | '\u{2029}');
     let (mut safe, mut rest) = (String::with_capacity(json.len()), json.as_str());
     while let Some(at) = rest.find(dangerous) {
         safe.push_str(&rest[..at]);
@@ -211,9 +211,9 @@ mod tests {
 
     #[test]
     fn no_text_ends_the_script_that_it_stands_in() {
-        let hostile = "</script><script>alert(1)</script> & <!-- \u{2028}";
+        let hostile = "</script><script>alert(1)</script> & <!-- \u{2028}\u{7f}\u{9b}";
         let safe = within_script(&hostile);
-        assert!(!safe.contains(['<', '>', '&', '\u{2028}']), "{safe}");
+        assert!(!safe.contains(['<', '>', '&', '\u{2028}', '\u{7f}', '\u{9b}']), "{safe}");
         assert_eq!(serde_json::from_str::<String>(&safe).unwrap(), hostile);
     }
 }
