@@ -514,3 +514,20 @@ fn what_is_charged_without_hours_has_a_dash_for_them() {
     let none = bill(&outcome);
     assert_eq!(none.matches(dashes).count(), none.matches("<tr>").count() - 1, "every row but the headings: {none}");
 }
+
+#[test]
+fn shop_day_has_three_opportunities_with_dollars() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("report");
+    let arguments = ["run", "scenarios/shop-day/scenario.yaml", "--quiet", "--out", out.to_str().unwrap()];
+    let (told, err, code) = crate::cli::nodecast(&arguments);
+    assert_eq!(code, Some(0), "{err}");
+    let headline = told.lines().next().unwrap();
+    assert!(headline.starts_with("shop-day: $") && headline.contains(" per month, p99 pod wait "), "{headline}");
+    let page = std::fs::read_to_string(out.join("report.html")).unwrap();
+    let list = page.split("<ol class=\"opportunities\">").nth(1).and_then(|rest| rest.split("</ol>").next()).unwrap();
+    assert_eq!(list.matches(" per month</strong>").count(), 3, "{list}");
+    assert!(
+        list.contains("<code class=\"try\">nodecast recommend scenarios/shop-day/scenario.yaml --policy spot</code>")
+    );
+}

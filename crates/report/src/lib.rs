@@ -13,6 +13,7 @@ pub mod format;
 pub mod markdown;
 pub mod observed;
 pub mod open_metrics;
+pub mod opportunities;
 pub mod pack;
 pub mod page;
 pub mod percentile;

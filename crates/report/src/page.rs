@@ -36,7 +36,7 @@ pub fn render(outcome: &Outcome, summary: &Summary, plots: &Plots, command: &str
     begin(&mut page, &format!("{}, policy {}", about.scenario, about.policy), "", &scripts);
     sections::heading(&mut page, summary);
     answers::answers(&mut page, summary);
-    sections::timeline(&mut page, (outcome, summary), plots);
+    sections::timeline(&mut page, (outcome, summary), plots, command);
     fold(&mut page, ("cost", "Cost", short::cost(summary)), |page| {
         sections::cost(page, summary);
         sections::bill(page, outcome);
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn series_and_marks_stand_out_in_light_and_in_dark() {
-        assert_eq!(series().len(), 11);
+        assert_eq!(series().len(), 9);
         for dark in [false, true] {
             let grounds = ["page", "card"].map(|ground| shade(ground, dark));
             for ground in grounds {
@@ -172,6 +172,37 @@ mod tests {
             // Boxes and strips stand on the page itself.
             for mark in ["spot", "demand", "frame", "waits", "heat-high"] {
                 assert!(contrast(shade(mark, dark), grounds[0]) >= 3.0, "{mark}, dark: {dark}");
+            }
+        }
+    }
+
+    /// Lightness and two hues, as a reader sees a colour through this matrix of linear light.
+    ///
+    /// Source: Machado, Oliveira, Fernandes 2009, severity 1.0; CIE 1976 L*a*b*.
+    fn seen([red, green, blue]: Color, matrix: [[f64; 3]; 3]) -> Color {
+        let linear = |part: f64| if part <= 0.04045 { part / 12.92 } else { libm::pow((part + 0.055) / 1.055, 2.4) };
+        let light = [red, green, blue].map(linear);
+        let [red, green, blue] =
+            matrix.map(|row| (row[0] * light[0] + row[1] * light[1] + row[2] * light[2]).clamp(0.0, 1.0));
+        let root = |t: f64| if t > 0.008_856 { libm::cbrt(t) } else { 7.787 * t + 16.0 / 116.0 };
+        let x = root((0.4124 * red + 0.3576 * green + 0.1805 * blue) / 0.950_47);
+        let y = root(0.2126 * red + 0.7152 * green + 0.0722 * blue);
+        let z = root((0.0193 * red + 0.1192 * green + 0.9505 * blue) / 1.088_83);
+        [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
+    }
+
+    #[test]
+    fn colours_of_one_pattern_differ_for_colour_blind_readers() {
+        let deuteranopia = [[0.367, 0.861, -0.228], [0.28, 0.673, 0.047], [-0.012, 0.043, 0.969]];
+        let protanopia = [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]];
+        let own = series();
+        for group in own[..8].chunks(4) {
+            for (n, matrix) in (0..4).flat_map(|n| [(n, deuteranopia), (n, protanopia)]) {
+                for other in &group[n + 1..] {
+                    let [one, two] = [group[n], *other].map(|hex| seen(color(hex), matrix));
+                    let squares = one.iter().zip(two).map(|(a, b)| (a - b) * (a - b)).sum::<f64>();
+                    assert!(libm::sqrt(squares) >= 15.0, "{} and {other}", group[n]);
+                }
             }
         }
     }

@@ -19,6 +19,7 @@ pub mod studio;
 pub mod sweep_page;
 pub mod sweep_table;
 pub mod table;
+mod tally;
 pub mod verdict;
 
 use super::comparison::{About, Comparison};

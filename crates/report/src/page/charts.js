@@ -25,14 +25,32 @@ function decoded(chart) {
     const times = shared ?? (series.at ? sums(series.at) : null) ?? values.map((_, n) => Math.min(n * series.every, data.duration));
     const before = ofColor.get(series.color) ?? 0;
     if (!series.faint) ofColor.set(series.color, before + 1);
-    const dash = series.faint ? BEHIND : DASHES[before % DASHES.length];
+    const dash = series.faint ? BEHIND : DASHES[(before + Math.floor((series.color ?? 0) / ALIKE)) % DASHES.length];
     return { ...series, values, times, dash, sampled: series.every !== undefined, shown: !series.hidden };
   });
 }
 
+/** The pattern of an area: Spot capacity has one, and colours beyond the first four another. */
+function patternOf(series) {
+  if (/\bSpot\b/.test(series.name)) return "spot";
+  return (series.color ?? 0) >= ALIKE ? "more" : "";
+}
+
+/** Patterns of areas, once for all charts. */
+function addPatterns() {
+  const svg = drawing("svg", { width: 0, height: 0, "aria-hidden": "true", class: "patterns" });
+  for (const [name, d] of [["spot", "M-1 1L1 -1M0 6L6 0M5 7L7 5"], ["more", "M0 3H6"]]) {
+    const pattern = drawing("pattern", { id: `pattern-${name}`, width: 6, height: 6, patternUnits: "userSpaceOnUse" });
+    pattern.append(drawing("path", { d }));
+    svg.append(pattern);
+  }
+  document.body.append(svg);
+}
+addPatterns();
+
 /** What a curve looks like, in its legend. */
 function swatch(series, stacked) {
-  if (stacked) return element("span", { class: "swatch", style: `--own:${color(series.color)}` });
+  if (stacked) return element("span", { class: `swatch ${patternOf(series)}`, style: `--own:${color(series.color)}` });
   const made = drawing("svg", { class: "sample", width: 22, height: 6, "aria-hidden": "true" });
   const line = drawing("line", { x1: 0, x2: 22, y1: 3, y2: 3, "stroke-width": 2.5, "stroke-dasharray": series.dash });
   line.style.stroke = color(series.color);
@@ -402,9 +420,14 @@ class ChartView {
       there.push(`${x} ${this.y(high).toFixed(1)}`, `${next} ${this.y(high).toFixed(1)}`);
       back.push(`${x} ${this.y(low).toFixed(1)}`, `${next} ${this.y(low).toFixed(1)}`);
     });
-    const made = drawing("polygon", { points: [...there, ...back.reverse()].join(" "), class: "area" });
+    const points = [...there, ...back.reverse()].join(" ");
+    const made = drawing("polygon", { points, class: "area" });
     made.style.fill = color(layer.series.color);
-    return made;
+    const pattern = patternOf(layer.series);
+    if (!pattern) return made;
+    const both = drawing("g", {});
+    both.append(made, drawing("polygon", { points, class: "pattern", fill: `url(#pattern-${pattern})` }));
+    return both;
   }
 
   /** The line of the instant and what each curve says there. */

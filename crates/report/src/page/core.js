@@ -147,9 +147,12 @@ function grouped(decimal) {
 
 const counted = (number, one, many) => `${amount(number, true)} ${number === 1 ? one : many}`;
 
-// Colours: the first are told apart by colour-blind readers; all stand out from white and from near-black by 3 to 1 or more.
+// Colours: blue, vermilion, green, and purple of Okabe and Ito, then four like them, which have a pattern. Colour-blind readers tell apart
+// all that have one pattern. All stand out from white and from near-black by 3 to 1 or more.
 
-const PALETTE = ["#2f81d6", "#cc7418", "#1f9e77", "#9a67c8", "#d6455b", "#7a8c1f", "#1f97ac", "#b0703c", "#c95fa8", "#6b7fa8"];
+const PALETTE = ["#0072b2", "#d55e00", "#009e73", "#c4689b", "#4a86c8", "#b8692a", "#3a8f6d", "#a8618f"];
+/** Colours that have one pattern. */
+const ALIKE = 4;
 const NO_COLOR = "#848d97";
 
 /** The colour of a thing by its number; nothing is grey. Further ones are equally light, whatever their hue. */

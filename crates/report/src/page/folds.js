@@ -49,6 +49,23 @@ document.addEventListener("click", (event) => {
   if (link && link.getAttribute("href") === location.hash) openAddressed();
 });
 openAddressed();
+/** A button that copies a command. */
+function makeCopy(code) {
+  const button = element("button", { type: "button", class: "copy" }, "Copy");
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(code.textContent);
+    button.textContent = "Copied";
+    setTimeout(() => (button.textContent = "Copy"), 1500);
+  });
+  code.after(" ", button);
+}
+for (const code of document.querySelectorAll("code.try")) makeCopy(code);
+// Headings have an address of their own, to be passed on.
+for (const heading of document.querySelectorAll("h2[id], h3[id], .fold > summary h2")) {
+  const id = heading.id || heading.closest("details").id;
+  heading.after(" ", element("a", { class: "anchor", href: `#${id}`, "aria-label": `Link to ${heading.textContent}` }, "#"));
+}
+
 // Paper has these parts, and what the reader has opened.
 const ON_PAPER = ["charts", "cost", "rests-on"];
 let opened = [];

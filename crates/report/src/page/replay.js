@@ -200,10 +200,18 @@ class Replay {
     const unknown = node.bought === "" || at < node.asked;
     pen.fillStyle = unknown ? shades.line : shadeOf(node, shades);
     pen.fillRect(x, y, width, head);
+    if (node.bought === "spot" && !unknown) this.notches(x, y + head, width);
     if (head >= 17) this.words(node, x, y, width);
     this.frame(now, x, y, width, height);
     if (now !== "ready" && height >= 70) this.state(now, x, y + head, width);
     pen.globalAlpha = 1;
+  }
+
+  /** The edge that tells Spot from On-Demand without a colour. */
+  notches(x, below, width) {
+    const { pen, shades } = this;
+    pen.fillStyle = shades.card;
+    for (let at = 3; at + 3 <= width; at += 6) pen.fillRect(x + at, below - 2, 3, 2);
   }
 
   /** Pods on the node from the bottom up; more than a whole node is squeezed into it. */

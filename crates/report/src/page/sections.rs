@@ -50,6 +50,29 @@ pub(super) fn heading(page: &mut Html, summary: &Summary) {
     page.raw("</p>\n");
 }
 
+/// Parts of the bill that a change may save, each with the command to try it.
+fn opportunities(page: &mut Html, summary: &Summary, command: &str) {
+    let all = crate::opportunities::opportunities(summary, command);
+    if all.is_empty() {
+        return;
+    }
+    page.element("h2 id=\"opportunities\"", "Opportunities");
+    page.raw("<ol class=\"opportunities\">\n");
+    for own in all {
+        page.raw("<li>");
+        if let Some(amount) = own.per_month {
+            let amount = format::money_in_short(&summary.about.currency, amount);
+            page.raw(&format!("<strong>{} per month</strong> ", text(&amount)));
+        }
+        page.raw(&text(&own.words));
+        if let Some(command) = &own.command {
+            page.raw(&format!(" <code class=\"try\">{}</code>", text(command)));
+        }
+        page.raw("</li>\n");
+    }
+    page.raw("</ol>\n");
+}
+
 pub(super) fn warnings(page: &mut Html, summary: &Summary) {
     if let Some(silenced) = summary.warnings.about_silenced() {
         page.element("p class=\"faint\"", &silenced);
@@ -72,7 +95,7 @@ pub(super) fn warnings(page: &mut Html, summary: &Summary) {
 
 /// Everything that moves with the clock: the charts, the replay, the lives of nodes, the decisions. The page's script
 /// fills it.
-pub(super) fn timeline(page: &mut Html, (outcome, summary): (&Outcome, &Summary), plots: &Plots) {
+pub(super) fn timeline(page: &mut Html, (outcome, summary): (&Outcome, &Summary), plots: &Plots, command: &str) {
     page.raw("<div id=\"timeline\">\n<div id=\"player\" role=\"group\" aria-label=\"time\"></div>\n<noscript><p class=\"warnings\">");
     page.raw(&text(
         "Charts, replay and decisions need JavaScript. The SVG files beside this page show the same curves.",
@@ -81,6 +104,7 @@ pub(super) fn timeline(page: &mut Html, (outcome, summary): (&Outcome, &Summary)
     if let Some(warm_up) = format::warm_up(summary.about.warm_up_seconds) {
         page.element("p class=\"note\" id=\"warm-up\"", &warm_up);
     }
+    opportunities(page, summary, command);
     page.fold("charts", "More charts", "");
     for sentence in &plots.left_out {
         page.element("p class=\"note\"", sentence);

@@ -145,7 +145,8 @@ class Strips {
       pen.fillRect(this.x(node.notice) - 1.5, top, 3, tall);
     }
     pen.fillStyle = shadeOf(node, shades);
-    pen.fillRect(this.left - 6, top, 4, tall);
+    // Spot is half as wide.
+    pen.fillRect(this.left - 6, top, node.bought === "spot" ? 2 : 4, tall);
     if (this.left > 100) {
       pen.fillStyle = shades.ink;
       pen.font = "11px system-ui, sans-serif";

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 
 use super::backtest_table::{figures, workload_header, workload_row};
 use super::backtest_words::{error, judged_time, links, sentences, swapped, variant_words};
+use super::tally;
 use crate::backtest::figures::Window;
 use crate::backtest::workloads::Curve;
 use crate::backtest::{Answer, Findings, TypeHours, Verdict};
@@ -47,17 +48,27 @@ td.agrees { color: var(--good); } td.differs { color: var(--bad); font-weight: 6
 /// The page. `command` is the command line that repeats it; curves are of `window` of the record, nodes first.
 pub fn render(answer: &Answer, curves: &[Curve], window: Window, command: &str) -> String {
     let mut page = Html::new();
-    begin(&mut page, &format!("{}, held against what happened", answer.scenario), OWN_STYLE, &[]);
+    begin(
+        &mut page,
+        &format!("{}, held against what happened", answer.scenario),
+        &[OWN_STYLE, tally::STYLE].concat(),
+        &[],
+    );
     page.element("h1", &format!("{}: held against what happened", answer.scenario));
     let seeds = counted(answer.replications, "seed", "seeds");
     let about =
         format!("Judged: {}; policy {}, {seeds}; recorded in {}", judged_time(answer), answer.policy, answer.recorded);
     page.element("p class=\"faint\"", &about);
-    page.raw("<div class=\"verdict\">\n");
-    for words in sentences(answer) {
-        page.element("p", &words);
+    let mut words = sentences(answer);
+    page.element("p class=\"verdict\"", &words.remove(0));
+    // That a record judges what it has set up is never folded.
+    if answer.in_sample && !words.is_empty() {
+        page.element("p class=\"missed\"", &words.remove(0));
     }
-    page.raw("</div>\n");
+    tally::strip(&mut page, answer);
+    page.fold("in-words", "In words", &counted(words.len() as u64, "sentence", "sentences"));
+    words.iter().for_each(|own| page.element("p", own));
+    page.end_fold();
     if !answer.warnings.is_empty() {
         page.raw("<div class=\"warnings\">\n");
         page.element("h2", &counted(answer.warnings.len() as u64, "warning", "warnings"));

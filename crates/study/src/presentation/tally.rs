@@ -1,0 +1,98 @@
+//! Tally: a strip of the verdicts of a backtest, and the error of each metric within its tolerance band.
+
+use super::backtest_words::error;
+use super::forest::place;
+use crate::backtest::{Answer, FigureResult, Verdict};
+use crate::report::axis::Axis;
+use crate::report::format::Measure;
+use crate::report::page::{Html, sentence, text};
+
+/// Metrics that have a bar; the table has all.
+const BARS_MAX: usize = 12;
+/// Widest end of the axis of errors.
+const END: f64 = 1.0;
+const HEIGHT: f64 = 24.0;
+
+pub(super) const STYLE: &str = "\
+svg.strip { display: block; width: 100%; margin-top: 0.8rem; }
+.strip rect { stroke: var(--page); stroke-width: 2; }
+ul.strip { display: flex; flex-wrap: wrap; gap: 0 1.4rem; margin: 0.3rem 0 0.8rem; padding: 0; list-style: none; font-weight: 600; }
+.strip .agrees { color: var(--good); fill: var(--good); } .strip .small { color: var(--ink); fill: var(--good); fill-opacity: 0.5; }
+.strip .open { color: var(--faint); fill: var(--faint); fill-opacity: 0.5; } .strip .differs { color: var(--bad); fill: var(--bad); }
+.errors { width: 100%; table-layout: fixed; }
+.errors th:nth-child(2) { width: 45%; } .errors th:nth-child(3) { width: 6rem; } .errors th:nth-child(4) { width: 7.5rem; }
+.errors td { white-space: normal; vertical-align: middle; }
+.errors svg { display: block; width: 100%; overflow: visible; }
+.errors .band { fill: var(--faint); fill-opacity: 0.25; }
+.errors .zero { stroke: var(--faint); }
+.errors circle, .errors path { fill: var(--good); } .errors .off circle, .errors .off path { fill: var(--bad); }
+.errors tfoot td { border: 0; padding-top: 0; }
+.errors tfoot text { fill: var(--faint); font-size: 12px; }
+@media (max-width: 640px) { .errors th:nth-child(2) { width: 34%; } .errors th:nth-child(3) { width: 4.2rem; } .errors th:nth-child(4) { width: 5.4rem; } }
+";
+
+/// Adds the strip and the bars.
+pub(super) fn strip(page: &mut Html, answer: &Answer) {
+    let tally = &answer.findings.tally;
+    let parts = [
+        (tally.agrees, "agrees", "agree"),
+        (tally.small_but_real, "small", "small but real"),
+        (tally.cannot_tell, "open", "cannot tell"),
+        (tally.differs, "differs", "differ"),
+    ];
+    let parts = parts.into_iter().filter(|(count, ..)| *count > 0);
+    let (mut svg, mut words, mut from) = (String::new(), String::new(), 0.0);
+    for (count, class, verb) in parts {
+        let width = count as f64 / tally.figures.max(1) as f64 * 100.0;
+        svg += &format!("<rect class=\"{class}\" x=\"{from:.2}%\" width=\"{width:.2}%\" height=\"14\"/>");
+        words += &format!("<li class=\"{class}\">{count} {verb}</li>\n");
+        from += width;
+    }
+    page.raw(&format!("<svg class=\"strip fixed\" height=\"14\" aria-hidden=\"true\">{svg}</svg>\n<ul class=\"strip\">\n{words}</ul>\n"));
+    let figures: Vec<&FigureResult> = answer.findings.figures.iter().take(BARS_MAX).collect();
+    if figures.is_empty() {
+        return;
+    }
+    let axis = Axis::new(Measure::Share, -END, END);
+    page.raw("<table class=\"errors\">\n<thead><tr><th>Metric</th><th>Error of the forecast; the band is tolerated</th><th class=\"figure\">Error</th><th>Verdict</th></tr></thead>\n<tbody>\n");
+    for figure in figures {
+        let (judged, label) = (&figure.judged, text(&sentence(&figure.label)));
+        let class = if judged.verdict == Verdict::Differs { " class=\"off\"" } else { "" };
+        page.raw(&format!("<tr{class}><td>{label}</td><td>{}</td>", drawing(figure, &axis)));
+        page.raw(&format!(
+            "<td class=\"figure\">{}</td><td>{}</td></tr>\n",
+            text(&error(judged.error)),
+            judged.verdict.as_str()
+        ));
+    }
+    let mut svg = "<svg class=\"fixed\" height=\"16\" aria-hidden=\"true\">".to_owned();
+    for (tick, label) in axis.ticks() {
+        svg +=
+            &format!("<text x=\"{:.2}%\" y=\"12\" text-anchor=\"middle\">{}</text>", place(&axis, tick), text(&label));
+    }
+    page.raw(&format!("</tbody>\n<tfoot><tr><td></td><td>{svg}</svg></td><td></td><td></td></tr></tfoot>\n</table>\n"));
+}
+
+fn drawing(figure: &FigureResult, axis: &Axis<'_>) -> String {
+    let judged = &figure.judged;
+    let label = text(&format!("{}: error {}, {}", figure.label, error(judged.error), judged.verdict.as_str()));
+    let mut svg = format!("<svg class=\"fixed\" height=\"{HEIGHT}\" role=\"img\" aria-label=\"{label}\">");
+    let (from, to, zero) = (place(axis, -figure.tolerance), place(axis, figure.tolerance), place(axis, 0.0));
+    svg += &format!(
+        "<rect class=\"band\" x=\"{from:.2}%\" y=\"3\" width=\"{:.2}%\" height=\"{}\"/>",
+        to - from,
+        HEIGHT - 6.0
+    );
+    svg += &format!("<line class=\"zero\" x1=\"{zero:.2}%\" y1=\"0\" x2=\"{zero:.2}%\" y2=\"{HEIGHT}\"/>");
+    let Some(share) = judged.error else { return svg + "</svg>" };
+    let (at, middle) = (place(axis, share), HEIGHT / 2.0);
+    if share.abs() > END {
+        let tip = if share > 0.0 { "M0-6L9 0L0 6Z" } else { "M0-6L-9 0L0 6Z" };
+        svg += &format!(
+            "<svg x=\"{at:.2}%\" y=\"{middle}\" width=\"1\" height=\"1\" overflow=\"visible\"><path d=\"{tip}\"/></svg>"
+        );
+    } else {
+        svg += &format!("<circle cx=\"{at:.2}%\" cy=\"{middle}\" r=\"5\"/>");
+    }
+    svg + "</svg>"
+}
