@@ -66,7 +66,7 @@ fn main() -> Outcome<()> {
 
     let known: BTreeSet<&str> = facts.iter().map(|row| cell(row, "instance_type")).collect();
     let tables = (rows(second, "on_demand.csv.gz")?, rows(second, "on_demand_mend.csv")?);
-    let prices = Prices::of(&rows(first, "on_demand_prices.csv")?, (&tables.0, &tables.1));
+    let prices = Prices::new(&rows(first, "on_demand_prices.csv")?, (&tables.0, &tables.1));
     let offerings = rows(second, "zone_offerings.csv.gz")?;
     let mut zones = zones(&rows(first, "zones.csv")?, &prices);
     add_newer(&mut zones, &offerings);
@@ -187,7 +187,7 @@ struct OnDemand {
 
 impl Prices {
     /// Prices of `second`, and those of China from `first`, which also has Karpenter's own table.
-    fn of(first: &[Row], (second, mended): (&[Row], &[Row])) -> Self {
+    fn new(first: &[Row], (second, mended): (&[Row], &[Row])) -> Self {
         let mut by_region: BTreeMap<String, BTreeMap<String, OnDemand>> = BTreeMap::new();
         let mut insert = |row: &Row, price: OnDemand| {
             let region = by_region.entry(cell(row, "region").to_owned()).or_default();

@@ -33,7 +33,7 @@
 //! let policy = scenario.for_policy(None)?;
 //! let outcome = simulation::run(&scenario, policy, Catalog::embedded()?, scenario.seed, &mut |_| {})?;
 //!
-//! let summary = Summary::of(&outcome);
+//! let summary = Summary::from_outcome(&outcome);
 //! println!("{} {:.2}, {} warnings", summary.about.currency, summary.cost.total, warnings.len());
 //! assert!(summary.cost.total > 0.0 && summary.nodes.max_ready > 0);
 //! // The same figures as text, and back.
@@ -64,7 +64,7 @@
 //! let of = |policy: &str| -> Vec<f64> {
 //!     answers.iter().filter(|point| point.policy == policy).filter_map(|point| point.figures[cost]).collect()
 //! };
-//! let paired = Paired::of(&of(&plan.policies[0]), &of(&plan.policies[1])).ok_or("nothing to compare")?;
+//! let paired = Paired::new(&of(&plan.policies[0]), &of(&plan.policies[1])).ok_or("nothing to compare")?;
 //! println!("{} costs {:+.2} a month more than {}", plan.policies[1], paired.difference.mean, plan.policies[0]);
 //! assert_eq!((answers.len(), paired.difference.count), (4, 2));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -84,7 +84,7 @@
 //! let files = ["scenarios/pack/provisioners.yaml", "scenarios/pack/inflate.yaml"];
 //! let circumstances = Circumstances { region: Some("us-east-1".to_owned()), ..Circumstances::default() };
 //! let question = load(&files, &circumstances, catalog)?;
-//! let pass = SinglePass::of(&question);
+//! let pass = SinglePass::from_question(&question);
 //! assert!(!pass.plan.claims.is_empty());
 //! for claim in &pass.plan.claims {
 //!     let cheapest = &claim.instance_types[0];

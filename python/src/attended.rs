@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use nodecast::domain::SimDuration;
 use nodecast::experiment::Point;
-use nodecast::experiment::points::Watcher;
+use nodecast::experiment::points::ProgressObserver;
 use nodecast::program::Audience;
 use pyo3::prelude::*;
 
@@ -33,7 +33,7 @@ impl Stop {
     }
 }
 
-impl Watcher for &Stop {
+impl ProgressObserver for &Stop {
     fn done(&self, _: usize, _: &Point) {}
 
     fn stopped(&self) -> bool {
@@ -42,7 +42,7 @@ impl Watcher for &Stop {
 }
 
 impl Audience for &Stop {
-    fn begin(&mut self, _: usize, _: &[SimDuration]) -> Box<dyn Watcher + '_> {
+    fn begin(&mut self, _: usize, _: &[SimDuration]) -> Box<dyn ProgressObserver + '_> {
         Box::new(*self)
     }
 }

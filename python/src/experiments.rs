@@ -98,7 +98,7 @@ impl Comparison {
 
     /// Every simulation with its figures.
     fn replications(&self) -> PyResult<Table> {
-        Table::of(|columns| {
+        Table::from_fill(|columns| {
             columns.column("policy", Kind::Text);
             columns.column_of_naturals("seed");
             figures_of(columns);
@@ -119,7 +119,7 @@ impl Comparison {
             columns.cell(number(estimate.and_then(|own| own.low)));
             columns.cell(number(estimate.and_then(|own| own.high)));
         };
-        Table::of(|columns| {
+        Table::from_fill(|columns| {
             columns.column("policy", Kind::Text);
             columns.column("figure", Kind::Text);
             for value in ["mean", "difference", "relative"] {
@@ -224,7 +224,7 @@ impl Sweep {
     /// Every setting under every policy with the means of its figures.
     fn settings(&self) -> PyResult<Table> {
         let answer = &self.swept.answer;
-        Table::of(|columns| {
+        Table::from_fill(|columns| {
             columns.column("setting", Kind::Whole);
             columns.column("policy", Kind::Text);
             for path in &answer.paths {

@@ -85,7 +85,7 @@ impl Packing {
 
     /// The nodes to launch.
     fn launches(&self) -> PyResult<Table> {
-        Table::of(|columns| {
+        Table::from_fill(|columns| {
             for (name, kind) in [
                 ("node_pool", Kind::Text),
                 ("instance_type", Kind::Text),

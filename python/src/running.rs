@@ -64,7 +64,7 @@ pub fn run(
         let edits = changes(&set, duration.as_deref())?;
         let run = program::Run::load(Request { scenario, policy, seed, edits, pricing_data })?;
         let outcome = run.simulate(&mut |_| stop.control())?.ok_or(Failure::silent(Failure::INTERRUPTED))?;
-        let summary = Summary::of(&outcome);
+        let summary = Summary::from_outcome(&outcome);
         Ok(Run { run, outcome, summary })
     })?;
     simulated.or_raise(py)
@@ -97,7 +97,7 @@ impl Run {
         let fill = fill.ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;
         py.detach(|| {
             let mut filled = Ok(());
-            let table = Table::of(|columns| filled = fill(&self.outcome, &mut Output::Sink(columns)))?;
+            let table = Table::from_fill(|columns| filled = fill(&self.outcome, &mut Output::Sink(columns)))?;
             filled.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
             Ok(table)
         })

@@ -94,7 +94,7 @@ impl Table {
     ///
     /// # Errors
     /// If `fill` does not keep to its columns.
-    pub fn of(fill: impl FnOnce(&mut Columns)) -> PyResult<Self> {
+    pub fn from_fill(fill: impl FnOnce(&mut Columns)) -> PyResult<Self> {
         let mut columns = Columns::default();
         fill(&mut columns);
         columns.finish().map_err(|error| broken(&error))
@@ -123,7 +123,7 @@ enum Builder {
 }
 
 impl Builder {
-    fn of(kind: Kind) -> Self {
+    fn from_kind(kind: Kind) -> Self {
         match kind {
             Kind::Text => Self::Text(StringBuilder::new()),
             Kind::Whole => Self::Whole(Int64Builder::new()),
@@ -179,7 +179,7 @@ impl Columns {
     /// A column of its own name.
     pub fn column(&mut self, name: impl Into<String>, kind: Kind) {
         self.fields.push(Field::new(name, Builder::data_type(kind), true));
-        self.builders.push(Builder::of(kind));
+        self.builders.push(Builder::from_kind(kind));
     }
 
     /// A column of numbers that use all 64 bits, such as seeds.

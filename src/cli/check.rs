@@ -152,7 +152,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         refuse_other_model(arguments, known)?;
     }
     let names = names(arguments, known.as_ref())?;
-    let edits = Edits::of(arguments)?;
+    let edits = Edits::from_arguments(arguments)?;
     let mut now = Vec::new();
     for name in &names {
         if Path::new(name).is_dir() {
@@ -224,7 +224,7 @@ struct Edits {
 }
 
 impl Edits {
-    fn of(arguments: &Arguments) -> Result<Self, Failure> {
+    fn from_arguments(arguments: &Arguments) -> Result<Self, Failure> {
         // Both together may not say how long to simulate.
         edits::parse(&arguments.set, arguments.length.duration)?;
         let set = edits::parse(&arguments.set, None)?;
@@ -357,7 +357,7 @@ fn run(
     let region = catalog.region(scenario.region.as_str()).map_err(prices::unusable)?;
     let of_policy = |policy: &String| {
         let own: Vec<&Point> = points.iter().map(|(_, point)| point).filter(|point| point.policy == *policy).collect();
-        let result = ScenarioBaseline::of(name, policy, first_seed, replications, &own);
+        let result = ScenarioBaseline::new(name, policy, first_seed, replications, &own);
         (result, region.currency.code().to_owned())
     };
     Ok(plan.policies.iter().map(of_policy).collect())

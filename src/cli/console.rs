@@ -15,7 +15,7 @@ use miette::GraphicalTheme;
 
 use crate::domain::words::{is_unprintable, printable};
 use crate::domain::{SimDuration, SimTime};
-use crate::experiment::points::{Point, Watcher};
+use crate::experiment::points::{Point, ProgressObserver};
 use crate::program::{Failure, Remark};
 use crate::report::columns::folded;
 
@@ -389,7 +389,7 @@ impl Console<'_> {
     }
 }
 
-impl Watcher for Watch<'_> {
+impl ProgressObserver for Watch<'_> {
     fn done(&self, index: usize, point: &Point) {
         (self.each)(index, point);
         self.bar.inc(1);

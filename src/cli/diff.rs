@@ -12,7 +12,7 @@ use crate::experiment::inspection::inputs;
 use crate::experiment::points::PointError;
 use crate::experiment::presentation::{page, table};
 use crate::experiment::question::Kind;
-use crate::experiment::uneven::{Footing, weigh};
+use crate::experiment::uneven::{NodeManagement, weigh};
 use crate::experiment::{Cell, Point, Question, points};
 use crate::program::compare::about;
 use crate::program::simulations::shell_line;
@@ -76,9 +76,9 @@ impl Side {
     }
 
     /// What the policy has to do with its nodes.
-    fn footing(&self, name: &str) -> Result<Footing, Failure> {
+    fn footing(&self, name: &str) -> Result<NodeManagement, Failure> {
         let policy = self.scenario.for_policy(Some(&self.policy))?;
-        Ok(Footing::of(name, policy))
+        Ok(NodeManagement::new(name, policy))
     }
 }
 
@@ -111,8 +111,8 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let points = run(arguments, &question, [&before, &after], catalog, console)?;
     let whole = points.len() == question.plan().len();
     let mut warnings = before.scenario.caveats();
-    warnings.merge(&Caveats::of(&before.warnings));
-    warnings.extend(Caveats::of(&after.warnings));
+    warnings.merge(&Caveats::from_warnings(&before.warnings));
+    warnings.extend(Caveats::from_warnings(&after.warnings));
     let [was, is] = [before.scenario.warm_up, after.scenario.warm_up];
     if was != is {
         warnings.add(&studies::UNEVEN_WARM_UP, format!(

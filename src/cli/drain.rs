@@ -42,10 +42,10 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let mut nodes = nodes.collect::<Result<Vec<usize>, _>>()?;
     nodes.sort_unstable();
     nodes.dedup();
-    let standing = Standing::of(&question);
+    let standing = Standing::from_question(&question);
     let rooms = rooms((arguments.cluster.as_path(), &question), &nodes, prices.catalog(), console)?;
     let drained = drain::question(question, &standing, &nodes);
-    let answer = DrainAnswer::of(&standing, &SinglePass::of(&drained), &nodes, &rooms);
+    let answer = DrainAnswer::new(&standing, &SinglePass::from_question(&drained), &nodes, &rooms);
     match arguments.format {
         Format::Table => console.data(&answer.table(console.width())),
         Format::Json => console.json(&answer),

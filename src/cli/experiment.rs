@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::Console;
 use crate::domain::SimDuration;
 use crate::domain::words::counted;
-use crate::experiment::points::{Cell, Point, Watcher};
+use crate::experiment::points::{Cell, Point, ProgressObserver};
 use crate::experiment::question::Part;
 use crate::experiment::{Question, Shard};
 use crate::program::simulations::{self, One};
@@ -125,7 +125,7 @@ impl<'b, 'c, E: Fn(usize, &Point) + Sync> Bar<'b, 'c, E> {
 }
 
 impl<E: Fn(usize, &Point) + Sync> Audience for Bar<'_, '_, E> {
-    fn begin(&mut self, count: usize, durations: &[SimDuration]) -> Box<dyn Watcher + '_> {
+    fn begin(&mut self, count: usize, durations: &[SimDuration]) -> Box<dyn ProgressObserver + '_> {
         self.announce(count, durations);
         Box::new(self.console.watch(count as u64, !self.common.quiet, &self.each))
     }

@@ -10,7 +10,7 @@ use super::{Console, Format};
 use crate::catalog::Catalog;
 use crate::domain::SimTime;
 use crate::experiment::explanation::standing::{by_cluster_autoscaler, explain_standing};
-use crate::experiment::explanation::{Moment, MomentError, Subject, explain};
+use crate::experiment::explanation::{StatedTime, MomentError, Subject, explain};
 use crate::experiment::presentation::explanation;
 use crate::program::{self, Failure, Prices};
 use crate::scenario::Scenario;
@@ -55,7 +55,7 @@ enum About {
         /// When: after the start (1h30m), by the clock (13:45), or with the date (2026-11-24T13:45:00Z); times are UTC
         /// [default: the end; a dump is asked as it stands]
         #[arg(long, value_name = "TIME")]
-        at: Option<Moment>,
+        at: Option<StatedTime>,
     },
     /// Why a decision of Karpenter's disruption or of the Cluster Autoscaler was made, and what became of it
     Decision {
@@ -69,7 +69,7 @@ enum About {
         /// When: after the start (1h30m), by the clock (13:45), or with the date (2026-11-24T13:45:00Z); times are UTC
         /// [default: the end]
         #[arg(long, value_name = "TIME")]
-        at: Option<Moment>,
+        at: Option<StatedTime>,
     },
 }
 

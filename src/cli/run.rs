@@ -11,7 +11,7 @@ use crate::domain::{Money, SimDuration};
 use crate::program::Failure;
 use crate::program::run::{Request, Run, metrics_step};
 use crate::report::{self, OutputDirectory, Summary, markdown, open_metrics, terminal};
-use crate::simulation::{Moment, Outcome};
+use crate::simulation::{Progress, Outcome};
 
 /// From this share of the bill at estimated prices on, people are told how to get AWS's.
 const MOSTLY: f64 = 0.5;
@@ -71,7 +71,7 @@ fn simulate(arguments: &Arguments, run: &Run, console: &mut Console<'_>) -> Resu
     let scenario = &run.scenario;
     let progress = console.progress(scenario.duration, !arguments.quiet);
     let mut watch = arguments.watch.then(|| Watch::new(&scenario.start.to_string(), scenario.duration));
-    let mut show = |moment: &Moment<'_>| {
+    let mut show = |moment: &Progress<'_>| {
         progress.reached(moment.now);
         let Some(watch) = &mut watch else { return };
         if progress.is_drawn() {
@@ -98,7 +98,7 @@ fn conclude(
     (directory, out): (OutputDirectory, &Path),
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
-    let summary = Summary::of(outcome);
+    let summary = Summary::from_outcome(outcome);
     let metrics = run.write((outcome, &summary), arguments.open_metrics, arguments.open_metrics_samples, directory)?;
     if let Some(path) = &arguments.summary_md {
         super::experiment::write_whole(path, &markdown::render(&summary, &run.command(outcome, None)))?;
@@ -118,7 +118,7 @@ fn conclude(
         }
     }
     if !arguments.quiet {
-        for note in metrics.iter().flat_map(|settings| open_metrics::Extent::of(outcome, *settings).notes()) {
+        for note in metrics.iter().flat_map(|settings| open_metrics::Extent::new(outcome, *settings).notes()) {
             console.note(&note);
         }
         // The script fetches prices of instances and nothing else.

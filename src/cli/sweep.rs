@@ -143,7 +143,7 @@ pub(super) fn conclude_merged(
 ) -> Result<(), Failure> {
     let out = out.map_or_else(|| output_directory(&scenario), Path::to_owned);
     let directory = begin(&out)?;
-    let swept = Sweep::of(question, scenario, prices)?.answer(&points)?;
+    let swept = Sweep::new(question, scenario, prices)?.answer(&points)?;
     conclude(&swept, (directory, &out), Output { format, wide: false, quiet }, console)
 }
 

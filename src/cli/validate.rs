@@ -81,7 +81,7 @@ fn look(path: &Path, catalog: &Catalog) -> (Finding, Option<Failure>) {
     let unusable = |error| Finding { file: file.clone(), usable: false, error, warnings: Vec::new(), holds: None };
     let (scenario, warnings) = match crate::scenario::load_with(path, catalog, &Limits::default()) {
         Ok(loaded) => loaded,
-        Err(error) => return (unusable(Some(Remark::of(&Shown::from(&error)))), Some(error.into())),
+        Err(error) => return (unusable(Some(Remark::from_diagnostic(&Shown::from(&error)))), Some(error.into())),
     };
     match inspect(&scenario, catalog) {
         Ok((holds, more)) => {

@@ -2,7 +2,7 @@
 
 use crate::domain::{SimDuration, SimTime};
 use crate::report::format::{Calendar, counted};
-use crate::simulation::Moment;
+use crate::simulation::Progress;
 
 /// Parts of a run after each of which a line is told where nothing can be drawn in place.
 const LINES: i64 = 20;
@@ -31,7 +31,7 @@ impl Watch {
     }
 
     /// The clock, the nodes and the pods that wait for one.
-    pub(super) fn line(&self, moment: &Moment<'_>) -> String {
+    pub(super) fn line(&self, moment: &Progress<'_>) -> String {
         let (ready, starting) = moment.nodes();
         // To the second: what lies between two events is no matter.
         let second = SimTime::from_micros(moment.now.as_secs() * 1_000_000);

@@ -20,7 +20,7 @@ use crate::experiment::backtest::{
     Answer, BillComparison, Findings, Mode, Recorded, SCHEMA_VERSION, Stretch, Variant, findings, naive_stretch,
     split_of, stretch, tables, workloads,
 };
-use crate::experiment::points::{self, Cell, Watcher};
+use crate::experiment::points::{self, Cell, ProgressObserver};
 use crate::experiment::presentation::{backtest_page, backtest_table};
 use crate::report::directory::check_written;
 use crate::report::{OutputDirectory, OutputError};
@@ -264,7 +264,7 @@ impl Backtest {
         seeds: &[u64],
         set: usize,
         threads: Option<u16>,
-        watcher: &dyn Watcher,
+        watcher: &dyn ProgressObserver,
     ) -> Result<Option<Vec<History>>, Failure> {
         let variant = scenario.for_policy(Some(&self.policy))?;
         let stopped = AtomicBool::new(false);
@@ -278,7 +278,7 @@ impl Backtest {
             let index = set * seeds.len() + place;
             watcher
                 .done(index, &points::point(Cell { index, setting: set, policy: &self.policy, seed: *seed }, &outcome));
-            Ok(Some(History::of(&outcome)))
+            Ok(Some(History::from_outcome(&outcome)))
         };
         let run = || seeds.par_iter().enumerate().with_max_len(1).map(one).collect::<Result<Vec<_>, Failure>>();
         let histories = on_threads(threads, run)??;
@@ -396,7 +396,7 @@ impl Backtest {
             .iter()
             .flat_map(RecordedBill::warnings)
             .for_each(|text| all.add(&studies::BACKTEST_BILL, text.as_str()));
-        all.extend(Caveats::of(&self.warnings));
+        all.extend(Caveats::from_warnings(&self.warnings));
         all
     }
 

@@ -16,7 +16,7 @@ use crate::experiment::presentation::{page, table};
 use crate::experiment::price_dates;
 use crate::experiment::question::Kind;
 use crate::experiment::sequential::{self, Sequential};
-use crate::experiment::uneven::{Footing, weigh};
+use crate::experiment::uneven::{NodeManagement, weigh};
 use crate::experiment::{Cell, Point, Question, points};
 use crate::report::directory::{check_written, is_report};
 use crate::report::open_metrics::{self, Extent};
@@ -78,7 +78,7 @@ struct Origin {
 
 impl Origin {
     /// The same of `scenario`, which from here on draws errors of Spot prices unless it says otherwise.
-    fn of(scenario: &mut Scenario, warnings: Vec<Warning>) -> Self {
+    fn new(scenario: &mut Scenario, warnings: Vec<Warning>) -> Self {
         let draws = scenario.ec2.cloud.price_errors.is_none();
         scenario.draw_price_errors();
         Self { warnings, draws }
@@ -94,7 +94,7 @@ impl Compare {
         let prices = Prices::open(request.pricing_data.as_deref())?;
         let (mut scenario, warnings) = edits::load(&request.scenario, prices.catalog(), &request.edits)?;
         let question = question(request, &scenario)?;
-        let origin = Origin::of(&mut scenario, warnings);
+        let origin = Origin::new(&mut scenario, warnings);
         Ok(Self { prices, scenario, origin, question })
     }
 
@@ -213,7 +213,7 @@ impl Compare {
         prices: Prices,
         points: Vec<Point>,
     ) -> Result<Compared, Failure> {
-        let origin = Origin::of(&mut scenario, warnings.to_vec());
+        let origin = Origin::new(&mut scenario, warnings.to_vec());
         let comparison = compared(&question, (&scenario, &origin), prices.catalog(), points)?;
         Ok(Compared { prices, scenario, origin, question, comparison, is_whole: true, firsts: Firsts::default() })
     }
@@ -278,7 +278,7 @@ fn told(
     let path = Path::new(&question.scenario);
     let run = std::slice::from_ref(&outcome.about.policy);
     let mut before = edits::idle(path, &edits, (scenario, origin.draws), run, catalog);
-    before.extend(Caveats::of(&origin.warnings));
+    before.extend(Caveats::from_warnings(&origin.warnings));
     outcome.warnings.precede(before);
     outcome
 }
@@ -296,10 +296,10 @@ fn compared(
     let setting = question.settings.first();
     let mut lines = scenario.caveats();
     lines.extend(setting.into_iter().flat_map(|own| edits::without_effect(question, own, scenario, catalog)));
-    lines.extend(Caveats::of(&origin.warnings));
+    lines.extend(Caveats::from_warnings(&origin.warnings));
     let mut comparison = compare(about, &question.policies, points, lines);
     let policies = question.policies.iter().filter_map(|name| Some((name, scenario.for_policy(Some(name)).ok()?)));
-    let footings: Vec<Footing> = policies.map(|(name, policy)| Footing::of(name, policy)).collect();
+    let footings: Vec<NodeManagement> = policies.map(|(name, policy)| NodeManagement::new(name, policy)).collect();
     weigh(&mut comparison, &footings);
     comparison.warnings.add_unused();
     Ok(comparison)
@@ -378,7 +378,7 @@ impl Compared {
         let mut left_out = Vec::new();
         if let Some(settings) = self.metrics() {
             for (policy, outcome) in &named {
-                left_out.extend(Extent::of(outcome, settings).notes().iter().map(|note| format!("{policy}/{note}")));
+                left_out.extend(Extent::new(outcome, settings).notes().iter().map(|note| format!("{policy}/{note}")));
             }
         }
         Ok(left_out)
@@ -407,7 +407,7 @@ impl Compared {
     /// The whole report of a policy's first replication, in a folder of its own.
     fn write_run(&self, directory: &OutputDirectory, policy: &str, outcome: &Outcome) -> Result<(), Failure> {
         let command = self.run_command(policy, self.question.first_seed);
-        let summary = Summary::of(outcome);
+        let summary = Summary::from_outcome(outcome);
         report::write_into(directory, policy, outcome, &summary, &command, self.metrics()).map_err(Failure::of_report)
     }
 

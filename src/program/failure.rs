@@ -99,7 +99,7 @@ impl Failure {
 
     /// What is wrong, where and the way out; `None` where all has been said.
     pub fn remark(&self) -> Option<Remark> {
-        self.diagnostic.as_ref().map(|diagnostic| Remark::of(diagnostic.as_ref()))
+        self.diagnostic.as_ref().map(|diagnostic| Remark::from_diagnostic(diagnostic.as_ref()))
     }
 
     /// The same for people: the message, the line that it is about and the way out, without a line feed at the end.

@@ -223,7 +223,7 @@ mod tests {
         };
         let own = [("a/web", Some(10.0), 250.0), ("a/worker", None, 1_500.0), ("a/idle", None, 2.0)];
         let about = About {
-            window: Window::of(1_791_849_600, 1_791_849_720),
+            window: Window::new(1_791_849_600, 1_791_849_720),
             figures: Figures {
                 workloads: own.iter().map(|(name, rate, milli)| figures(name, *rate, *milli)).collect(),
                 ..Figures::default()
@@ -242,7 +242,7 @@ mod tests {
 
     fn load(figures: WorkloadFigures, workloads: Vec<WorkloadState>) -> crate::scenario::draft::ObservedLoad {
         let figures = Figures { workloads: vec![figures], ..Figures::default() };
-        let about = About { window: Window::of(1_791_849_600, 1_791_849_900), figures, ..About::default() };
+        let about = About { window: Window::new(1_791_849_600, 1_791_849_900), figures, ..About::default() };
         let observed = observed(&Observation { about, workloads, ..Observation::default() }).unwrap();
         observed.loads.into_iter().next().unwrap()
     }

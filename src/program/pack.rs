@@ -70,7 +70,7 @@ struct UnknownRules(KarpenterVersion);
 
 /// The pass by a packer.
 pub fn pass<'q>(packer: PackerKind, question: &'q PackingQuestion, effort: &mut Effort<'_>) -> SinglePass<'q> {
-    let pass = SinglePass::of(question);
+    let pass = SinglePass::from_question(question);
     match packer {
         PackerKind::Karpenter => pass,
         PackerKind::CostAware => pass.with_cheaper_plan(effort),
@@ -105,8 +105,8 @@ pub fn pack(files: &[PathBuf], explain: Option<&str>, prices: &Prices, options: 
         question = question.repacked();
     }
     let explained = explain.map(|pod| question.find(pod)).transpose()?;
-    let mut answer = PackAnswer::of(&options.bounded(options.pass(&question)), explained);
-    answer.repacked = before.map(|before| Repacked::of(&before, &question, &answer, &|own| options.pass(own)));
+    let mut answer = PackAnswer::new(&options.bounded(options.pass(&question)), explained);
+    answer.repacked = before.map(|before| Repacked::new(&before, &question, &answer, &|own| options.pass(own)));
     Ok(Packed { answer, warnings: question.warnings })
 }
 
@@ -144,7 +144,7 @@ mod tests {
         let question = packing_question::load(&files, &options.circumstances(), prices.catalog()).unwrap().repacked();
         for constraint in Constraint::ALL {
             let (without, _) = question.without(constraint);
-            let own = PackAnswer::of(&options.pass(&without), None).summary.per_hour;
+            let own = PackAnswer::new(&options.pass(&without), None).summary.per_hour;
             let told = repacked.constraints.iter().find(|cost| cost.constraint == constraint.as_str());
             assert!(told.is_none_or(|told| (told.per_hour_without - own).abs() < 1e-9), "{told:?}: {own}");
         }

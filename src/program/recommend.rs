@@ -19,7 +19,7 @@ use crate::experiment::axes::Setting;
 use crate::experiment::effects::digest;
 use crate::experiment::points::{self, Cell, Point};
 use crate::experiment::recommendation::{
-    Allowance, Choice, Effort, Exclusion, FamilyCurve, Kind, Known, Level, Lever, Reaches, Recommendation,
+    Allowance, Choice, Effort, Exclusion, FamilyCurve, Kind, BaselineFacts, Level, Lever, Reaches, Recommendation,
     Requirements, Robustness, Search, Stress, Verdict, commitments_lever, curves, dearest_family, exclude, hours,
     largest_lines, levers, limits, requirements, setting,
 };
@@ -199,7 +199,7 @@ impl Recommend {
             }
         }
         answer.warnings.extend(untried.iter());
-        answer.warnings.precede(Caveats::of(&self.warnings));
+        answer.warnings.precede(Caveats::from_warnings(&self.warnings));
         drop(found);
         drop(problem);
         drop(watcher);
@@ -302,12 +302,12 @@ impl Recommend {
     /// What may be changed, before anything of it is tried.
     fn levers(&self, region: &Region, first: &Outcome, today: &Point) -> Result<(Vec<Lever>, Vec<Exclusion>), Failure> {
         let policy = self.scenario.for_policy(Some(&self.policy))?;
-        let summary = Summary::of(first);
+        let summary = Summary::from_outcome(first);
         let by_workload = summary.cost.by_workload.iter().map(|own| (own.name.clone(), own.amount)).collect();
         let file = Path::new(&self.request.scenario);
         let documents =
             crate::scenario::documents(file, self.prices.catalog(), &Limits::default(), &self.request.edits)?;
-        let known = Known {
+        let known = BaselineFacts {
             objects: &objects(&seen_by(&self.policy, documents)),
             scenario: &self.scenario,
             policy,
@@ -474,7 +474,7 @@ impl Recommend {
         }
         let Some(recommended) = self.with(&problem.setting(&verdict.choice)) else { return Ok(Vec::new()) };
         let outcome = self.outcome(&recommended, self.seed)?;
-        let stresses = Stress::of(&self.scenario, dearest_family(&outcome, SimTime::ZERO + recommended.duration));
+        let stresses = Stress::new(&self.scenario, dearest_family(&outcome, SimTime::ZERO + recommended.duration));
         let seeds: Vec<u64> = verdict.seeds.iter().copied().take(STRESS_SEEDS as usize).collect();
         let of = |stress: &Stress| {
             let both = [stress.applied(&self.scenario), stress.applied(&recommended)];

@@ -32,7 +32,7 @@ struct Failed {
 
 impl Remark {
     /// What a diagnostic says, with the place that it marks.
-    pub fn of(diagnostic: &dyn Diagnostic) -> Self {
+    pub fn from_diagnostic(diagnostic: &dyn Diagnostic) -> Self {
         let mut remark = Self::plain(diagnostic.to_string());
         remark.help = diagnostic.help().map(|help| help.to_string());
         let span = diagnostic.labels().and_then(|mut labels| labels.next());
@@ -53,7 +53,7 @@ impl Remark {
 
     /// A warning about a scenario.
     pub fn warning(warning: &Warning) -> Self {
-        Self { id: warning.lint().map(|lint| lint.id().to_string()), ..Self::of(&Shown::from(warning)) }
+        Self { id: warning.lint().map(|lint| lint.id().to_string()), ..Self::from_diagnostic(&Shown::from(warning)) }
     }
 
     /// A warning of a run.

@@ -89,7 +89,7 @@ impl RightSize {
         let run = |scenario: &Scenario, cell: Cell<'_>, number: usize| {
             let outcome = points::outcome(scenario, catalog, cell)?;
             if let Ok(mut kept) = kept.lock() {
-                kept.push((number, Aside::of(&outcome)));
+                kept.push((number, Aside::from_outcome(&outcome)));
             }
             let measures = number == 0 && cell.seed == first_seed;
             if let (true, Ok(mut measured)) = (measures, measured.lock()) {
@@ -116,7 +116,7 @@ impl RightSize {
         let runs = by_sizing(points, kept, seeds.len());
         let region = catalog.region(scenario.region.as_str()).map_err(prices::unusable)?;
         let mut answer = answer((&scenario, &policy), &found, &runs, (region.currency.code(), inputs(&scenario)));
-        answer.warnings.precede(Caveats::of(&warnings));
+        answer.warnings.precede(Caveats::from_warnings(&warnings));
         Ok(RightSized { answer, scenario, policy, measured: found, is_whole })
     }
 }

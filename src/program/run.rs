@@ -9,7 +9,7 @@ use crate::domain::SimDuration;
 use crate::report::{self, OutputDirectory, Summary, open_metrics};
 use crate::scenario::definition::OutputSettings;
 use crate::scenario::{Caveats, Edit, PolicyVariant, Scenario, Warning};
-use crate::simulation::{self, CheckedError, Moment, Outcome};
+use crate::simulation::{self, CheckedError, Progress, Outcome};
 
 /// What to run.
 #[derive(clap::Args, Clone, Debug)]
@@ -79,7 +79,7 @@ impl Run {
     /// If the catalog has no prices for the scenario's region.
     pub fn simulate(
         &self,
-        progress: &mut dyn FnMut(&Moment<'_>) -> ControlFlow<()>,
+        progress: &mut dyn FnMut(&Progress<'_>) -> ControlFlow<()>,
     ) -> Result<Option<Outcome>, Failure> {
         let policy = self.policy()?;
         let kept = (self.seed(), self.keeps_meters);
@@ -91,7 +91,7 @@ impl Run {
     ///
     /// # Errors
     /// As [`simulate`](Self::simulate), and if anything comes out otherwise.
-    pub fn simulate_checked(&self, progress: &mut dyn FnMut(&Moment<'_>)) -> Result<Outcome, Failure> {
+    pub fn simulate_checked(&self, progress: &mut dyn FnMut(&Progress<'_>)) -> Result<Outcome, Failure> {
         let policy = self.policy()?;
         let outcome = simulation::run_checked(&self.scenario, policy, self.prices.catalog(), self.seed(), progress);
         Ok(self.told(policy, outcome.map_err(unchecked)?))
@@ -103,7 +103,7 @@ impl Run {
         let run = std::slice::from_ref(&policy.name);
         let mut before =
             edits::idle(&request.scenario, &request.edits, (&self.scenario, false), run, self.prices.catalog());
-        before.extend(Caveats::of(&self.warnings));
+        before.extend(Caveats::from_warnings(&self.warnings));
         outcome.warnings.precede(before);
         outcome.warnings.add_unused();
         outcome

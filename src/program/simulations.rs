@@ -2,13 +2,13 @@
 
 use super::{Failure, prices};
 use crate::domain::SimDuration;
-use crate::experiment::points::{self, Cell, Point, PointError, Watcher};
+use crate::experiment::points::{self, Cell, Point, PointError, ProgressObserver};
 use crate::scenario::{Caveats, Warning};
 
 /// Who is told of simulations, and can have them stopped.
 pub trait Audience {
     /// Simulations are about to run, so many, each as long as one of `durations`. What is returned watches them.
-    fn begin(&mut self, count: usize, durations: &[SimDuration]) -> Box<dyn Watcher + '_>;
+    fn begin(&mut self, count: usize, durations: &[SimDuration]) -> Box<dyn ProgressObserver + '_>;
 }
 
 /// One simulation of an experiment.
@@ -23,7 +23,7 @@ pub fn simulate(
     cells: &[Cell<'_>],
     one: &One<'_>,
     threads: Option<u16>,
-    watcher: &dyn Watcher,
+    watcher: &dyn ProgressObserver,
 ) -> Result<Vec<(usize, Point)>, Failure> {
     on_threads(threads, || points::run(cells, one, watcher))?.map_err(|error| match error {
         PointError::Scenario(error) => (*error).into(),
@@ -51,7 +51,7 @@ struct NoThreads(String);
 
 /// Warnings in one line each, with their places and the ids of their lints.
 pub fn warning_lines(warnings: &[Warning]) -> Vec<String> {
-    Caveats::of(warnings).iter().map(ToString::to_string).collect()
+    Caveats::from_warnings(warnings).iter().map(ToString::to_string).collect()
 }
 
 /// `words` as a shell reads them.

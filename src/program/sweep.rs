@@ -103,14 +103,14 @@ impl Sweep {
         let edits = edits::of_duration(request.duration)?;
         let (scenario, _) = edits::load(&request.scenario, prices.catalog(), &edits)?;
         let question = question(request, &scenario)?;
-        Self::of(question, scenario, prices)
+        Self::new(question, scenario, prices)
     }
 
     /// The sweep of a question that has been checked.
     ///
     /// # Errors
     /// If a setting cannot be used.
-    pub fn of(question: Question, scenario: Scenario, prices: Prices) -> Result<Self, Failure> {
+    pub fn new(question: Question, scenario: Scenario, prices: Prices) -> Result<Self, Failure> {
         let (mut scenarios, mut warnings) = scenarios(&question, prices.catalog())?;
         refuse_currencies(&scenarios, prices.catalog())?;
         warnings.precede(
@@ -292,7 +292,7 @@ fn scenarios(question: &Question, catalog: &Catalog) -> Result<(Vec<Scenario>, C
         if scenarios.is_empty() {
             all = scenario.caveats();
         }
-        all.merge(&Caveats::of(&warnings));
+        all.merge(&Caveats::from_warnings(&warnings));
         scenarios.push(scenario);
     }
     all.precede(idle_axes(question, &scenarios, catalog));

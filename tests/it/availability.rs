@@ -116,7 +116,7 @@ fn failing(faults: &str) -> Outcome {
 
 #[test]
 fn failed_hardware_serves_no_more_at_once_is_noticed_late_and_replaced_when_its_status_checks_have_failed() {
-    let calm = Summary::of(&failing("  - { at: 20m, node_failure: { count: 0 } }"));
+    let calm = Summary::from_outcome(&failing("  - { at: 20m, node_failure: { count: 0 } }"));
     let outcome = failing("  - { at: 20m, node_failure: { count: 2, node_pool: default } }");
     let lost: Vec<_> = outcome.record.events.iter().filter(|event| event.kind == EventKind::NodeUnreachable).collect();
     assert_eq!(lost.len(), 2);
@@ -133,7 +133,7 @@ fn failed_hardware_serves_no_more_at_once_is_noticed_late_and_replaced_when_its_
     }
     let cut: Vec<_> = outcome.record.pods.iter().filter(|pod| pod.cut_off == Some(at(20))).collect();
     assert!(!cut.is_empty());
-    let summary = Summary::of(&outcome);
+    let summary = Summary::from_outcome(&outcome);
     let missing = summary.availability.unavailable_pod_minutes - calm.availability.unavailable_pod_minutes;
     let replicas = cut.iter().filter(|pod| !pod.name.starts_with("aws-") && !pod.name.starts_with("kube-")).count();
     // Each is missing for at least the three minutes until its node goes.
@@ -147,7 +147,7 @@ fn hardware_that_takes_its_instance_along_ends_the_bill_at_once() {
     let lost: Vec<_> = outcome.record.nodes.iter().filter(|node| node.end == Some(NodeEnd::InstanceLost)).collect();
     assert!(!lost.is_empty());
     assert!(lost.iter().all(|node| node.terminating == Some(at(20))));
-    let free = Summary::of(&outcome).cost.by_item.iter().any(|part| part.name == "free first hour");
+    let free = Summary::from_outcome(&outcome).cost.by_item.iter().any(|part| part.name == "free first hour");
     assert!(!free, "only what EC2 takes back is free");
 }
 

@@ -235,9 +235,9 @@ fn tables_of_a_run_tell_what_the_run_knows() {
     let outcome = simulation::run(&scenario, policy, catalog, 7, &mut |_| {}).unwrap();
     let out = place.path().join("out");
     let directory = report::OutputDirectory::begin(&out).unwrap();
-    report::write_into(&directory, "", &outcome, &report::Summary::of(&outcome), "nodecast", None).unwrap();
+    report::write_into(&directory, "", &outcome, &report::Summary::from_outcome(&outcome), "nodecast", None).unwrap();
     directory.commit().unwrap();
-    let (known, mut read) = (History::of(&outcome), tables::read(&out).unwrap());
+    let (known, mut read) = (History::from_outcome(&outcome), tables::read(&out).unwrap());
     // Files hold what people look at: digits that a float has beyond them are cut.
     for (name, states) in read.workloads.iter_mut().flatten() {
         for (state, exact) in states.iter_mut().zip(&known.workloads.as_ref().unwrap()[name]) {

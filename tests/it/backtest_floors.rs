@@ -64,7 +64,7 @@ fn back_tests(entry: &Value, edits: &[&str]) -> Vec<(String, Findings)> {
     let edits: Vec<Edit> = edits.iter().map(|edit| Edit::parse(edit).unwrap()).collect();
     let (scenario, _) = load_edited(&path, catalog, &Limits::default(), &edits).unwrap();
     let policy = scenario.for_policy(None).unwrap();
-    let one = |seed| History::of(&simulation::run(&scenario, policy, catalog, seed, &mut |_| {}).unwrap());
+    let one = |seed| History::from_outcome(&simulation::run(&scenario, policy, catalog, seed, &mut |_| {}).unwrap());
     let simulations: Vec<History> = (1..=SEEDS).into_par_iter().map(one).collect();
     let region = catalog.region("us-east-1").unwrap();
     let judged = |run: &Value| {

@@ -74,7 +74,7 @@ fn runs_of_a_cron_job_that_are_skipped_are_undone() {
             ),
         );
         let rest = "workloads: [{name: report, run_time: 4m}]";
-        Summary::of(&run("33m", rest, &format!("{}{cron}", cluster(0)), &[])).jobs.unwrap()
+        Summary::from_outcome(&run("33m", rest, &format!("{}{cron}", cluster(0)), &[])).jobs.unwrap()
     };
     // Due every five minutes from the fifth on; the last has three minutes.
     let (wide, narrow) = (figures(4), figures(1));

@@ -203,7 +203,7 @@ fn a_deleted_deployment_goes_with_its_pods_and_may_come_back() {
     assert_eq!(made.len(), 2, "nobody makes them again before it is applied again");
     assert!(made.iter().all(|pod| pod.created >= minutes(40) && pod.scheduled.is_some()));
     // It is one for who reads of it, and no autoscaler has touched it.
-    let summary = Summary::of(&outcome);
+    let summary = Summary::from_outcome(&outcome);
     assert_eq!((summary.scaling.rescales, summary.scaling.workloads.len()), (0, 1));
     assert_eq!(summary.scaling.workloads[0].max_replicas_desired, 4);
     let available: Vec<&str> = summary.availability.workloads.iter().map(|own| &*own.workload).collect();

@@ -122,7 +122,7 @@ fn parameters(place: &Place, from: &str) -> Vec<Json> {
 }
 
 /// What is assumed of a parameter, its interval, and whether it is taken.
-fn of(parameters: &[Json], name: &str) -> (f64, (f64, f64), String) {
+fn parameter(parameters: &[Json], name: &str) -> (f64, (f64, f64), String) {
     let one = parameters.iter().find(|one| one["name"] == name).unwrap_or_else(|| panic!("{name}: {parameters:#?}"));
     let number = |value: &Json| value.as_f64().unwrap();
     let interval = (number(&one["measured"]["low"]), number(&one["measured"]["high"]));
@@ -138,17 +138,17 @@ fn what_was_moved_is_found_again_and_what_was_not_is_left() {
     let place = place();
     run(&place, &MOVED, "run");
     let found = parameters(&place, "run");
-    let (assumed, boots, taken) = of(&found, "launched to registered");
+    let (assumed, boots, taken) = parameter(&found, "launched to registered");
     assert!(holds(boots, assumed * 1.4) && !holds(boots, assumed), "{boots:?}, {assumed} assumed");
     assert_eq!(taken, "measured");
-    let (assumed, network, _) = of(&found, "registered to network ready");
+    let (assumed, network, _) = parameter(&found, "registered to network ready");
     assert!(holds(network, assumed), "{network:?}, {assumed} assumed");
-    let (assumed, pulls, taken) = of(&found, "images pulled per second");
+    let (assumed, pulls, taken) = parameter(&found, "images pulled per second");
     assert!(holds(pulls, 50e6) && !holds(pulls, assumed), "{pulls:?}, {assumed} assumed");
     assert_eq!(taken, "measured");
-    let (_, start, _) = of(&found, "start of shop/web");
+    let (_, start, _) = parameter(&found, "start of shop/web");
     assert!(holds(start, 17.0), "{start:?}");
-    let (assumed, call, _) = of(&found, "CreateFleet call");
+    let (assumed, call, _) = parameter(&found, "CreateFleet call");
     assert!(holds(call, 2.0) && !holds(call, assumed), "{call:?}, {assumed} assumed");
 }
 
@@ -183,7 +183,7 @@ fn boots_are_found_in_the_sums_of_an_observation() {
     place
         .put("record/stages.csv", &format!("{launched}Registered,,40,1820\nRegistered,64,40,\nInitialized,,40,2300\n"));
     let found = parameters(&place, "record");
-    let (assumed, boots, taken) = of(&found, "launched to registered");
+    let (assumed, boots, taken) = parameter(&found, "launched to registered");
     assert!(holds(boots, assumed * 1.42) && !holds(boots, assumed), "{boots:?}, {assumed} assumed");
     assert!(boots.1 / boots.0 < 1.3 && taken == "measured", "{boots:?}, {taken}");
     let named: Vec<&str> = found.iter().filter_map(|one| one["name"].as_str()).collect();
@@ -209,7 +209,7 @@ fn pods_of_an_observation_ran_until_their_containers_ended() {
     pods += "etl-x,shop/etl,0,10,20,30\n";
     place.put("record/pods.csv", &pods);
     let found = parameters(&place, "record");
-    let (assumed, run, taken) = of(&found, "run of shop/etl");
+    let (assumed, run, taken) = parameter(&found, "run of shop/etl");
     assert!(
         holds((59.9, 60.1), assumed) && holds(run, 541.0) && run.1 - run.0 <= 2.0 && taken == "measured",
         "{assumed} {run:?}"
@@ -241,7 +241,7 @@ fn reclaims_of_an_observation_are_those_that_karpenter_counted() {
     let counts = "at_seconds,what,node_pool,capacity_type,reason,count\n3600,launched,default,spot,provisioned,100\n";
     place.put("record/counts.csv", counts);
     let found = parameters(&place, "record");
-    let (_, none, _) = of(&found, "reclaims of a running Spot instance");
+    let (_, none, _) = parameter(&found, "reclaims of a running Spot instance");
     // No event in 2,200 hours: the rate that would show none once in twenty times, -ln 0.05 in that time.
     assert!(none.0.abs() < 1e-9 && (none.1 - 2.995_732 / 2_200.0).abs() < 1e-8, "{none:?}");
     let reclaims = "7200,disrupted,default,spot,spot_interrupted,20\n14400,disrupted,default,spot,spot_interrupted,2\n\
@@ -251,7 +251,7 @@ fn reclaims_of_an_observation_are_those_that_karpenter_counted() {
     let one = found.iter().find(|one| one["name"] == "reclaims of a running Spot instance").unwrap();
     assert_eq!((one["measured"]["value"].as_f64(), &one["from"]), (Some(0.01), &"22 reclaims in 2200.0 h".into()));
     // Twenty of them came at once: the interval is as wide as that of one or two.
-    let (_, interval, _) = of(&found, "reclaims of a running Spot instance");
+    let (_, interval, _) = parameter(&found, "reclaims of a running Spot instance");
     assert!(interval.1 / interval.0 > 10.0, "{interval:?}");
 }
 
@@ -341,7 +341,7 @@ fn pods_of_a_list_tell_no_rate_of_pulls_and_no_start_that_came_after_days() {
     };
     place.put("pods.json", &list("2026-10-01T00:00:32Z"));
     let found = parameters(&place, "pods.json");
-    let (_, start, taken) = of(&found, "start of shop/web");
+    let (_, start, taken) = parameter(&found, "start of shop/web");
     assert!(holds(start, 12.0) && taken == "measured", "{start:?}");
     assert!(found.iter().all(|one| one["name"] != "images pulled per second"), "{found:#?}");
     place.put("pods.json", &list("2026-10-12T08:30:00Z"));
@@ -359,7 +359,7 @@ fn what_was_not_moved_is_found_as_it_is_assumed() {
     for name in
         ["launched to registered", "registered to network ready", "images pulled per second", "CreateFleet call"]
     {
-        let (assumed, interval, _) = of(&found, name);
+        let (assumed, interval, _) = parameter(&found, name);
         assert!(holds(interval, assumed), "{name}: {interval:?}, {assumed} assumed");
     }
 }
@@ -415,7 +415,7 @@ fn a_calibration_takes_the_place_of_defaults_and_not_of_what_is_stated() {
     assert!(table.contains("\nrests on ") && table.contains("measured"), "{table}");
 
     // Calibrating again looks at what the scenario assumes without it, and replaces the file; edits choose another or none.
-    let (assumed, _, _) = of(&parameters(&place, "run"), "images pulled per second");
+    let (assumed, _, _) = parameter(&parameters(&place, "run"), "images pulled per second");
     assert!((assumed - 80e6).abs() < 1.0, "{assumed}");
     let (_, err, code) = place.nodecast(&["run", "scenario.yaml", "--set", "calibration=none.yaml"]);
     assert!(code == Some(2) && err.contains("none.yaml"), "{err}");

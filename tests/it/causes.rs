@@ -140,7 +140,7 @@ fn at_max(triggers: &str, values: &str) -> (f64, Option<f64>) {
     let object = format!("  minReplicaCount: 1\n  maxReplicaCount: 6\n  triggers: [{triggers}]\n");
     let outcome = run("3h", &rest, &format!("{}{}", cluster(1), scaled_object(&object)), &[]);
     assert_eq!(changes(&outcome).iter().map(|change| change.3).max(), Some(6), "it gets there in any case");
-    let summary = Summary::of(&outcome);
+    let summary = Summary::from_outcome(&outcome);
     let [autoscaler] = summary.availability.autoscalers.as_slice() else { panic!("one autoscaler") };
     (autoscaler.at_max_seconds, autoscaler.at_max_from_seconds)
 }

@@ -50,7 +50,7 @@ fn round_and_round() -> Outcome {
             removed: ends(1),
             node: Some(NodeId(round as u32)),
             evicted: round < ROUNDS,
-            ..outcome.record.pods.of(PodId(0))
+            ..outcome.record.pods.facts(PodId(0))
         });
     }
     let removed = (0..ROUNDS as u32).map(|round| {
@@ -98,7 +98,7 @@ fn in_vain() -> Outcome {
 
 #[test]
 fn replacements_are_counted_with_what_they_cost() {
-    let churn = Summary::of(&round_and_round()).churn;
+    let churn = Summary::from_outcome(&round_and_round()).churn;
     assert_eq!((churn.evictions, churn.evictions_per_day), (5, Some(120.0)));
     assert!((churn.ready_time_lost_seconds - 150.0).abs() < 1e-9, "{}", churn.ready_time_lost_seconds);
     let own = &churn.replacements[0];
@@ -115,13 +115,13 @@ fn replacements_are_counted_with_what_they_cost() {
 fn a_node_replaced_by_another_type_is_not_replaced_by_an_equal_one() {
     let mut outcome = round_and_round();
     outcome.record.nodes[1].instance_type = Some(Symbol::new("m7g.xlarge"));
-    let own = &Summary::of(&outcome).churn.replacements[0];
+    let own = &Summary::from_outcome(&outcome).churn.replacements[0];
     assert_eq!((own.replaced, own.by_equal), (5, 3));
 }
 
 #[test]
 fn pods_that_go_round_are_a_cycle_with_its_period_workload_and_nodes() {
-    let churn = Summary::of(&round_and_round()).churn;
+    let churn = Summary::from_outcome(&round_and_round()).churn;
     let [cycle] = churn.cycles.as_slice() else { panic!("{:?}", churn.cycles) };
     assert_eq!((cycle.kind.as_str(), cycle.rounds, cycle.evictions), ("pods moved", 5, 5));
     assert!((cycle.period_seconds - 240.0).abs() < 1e-9, "{}", cycle.period_seconds);
@@ -130,7 +130,7 @@ fn pods_that_go_round_are_a_cycle_with_its_period_workload_and_nodes() {
     // Pods that leave once and stay away are none.
     let mut once = round_and_round();
     once.record.pods.change(PodId(2)).node = None;
-    assert_eq!(Summary::of(&once).churn.cycles, []);
+    assert_eq!(Summary::from_outcome(&once).churn.cycles, []);
 }
 
 /// Two pods that go from one large node to two small ones after so many seconds, and back to a large one after so many more, six times.
@@ -168,7 +168,7 @@ fn one_and_two((apart, together): (i64, i64)) -> Outcome {
                 removed: Some(at(until + 1)),
                 node: Some(NodeId((nodes.len() - 1 - pod * (kinds.len() - 1)) as u32)),
                 evicted: true,
-                ..outcome.record.pods.of(PodId(0))
+                ..outcome.record.pods.facts(PodId(0))
             });
         }
     }
@@ -179,7 +179,7 @@ fn one_and_two((apart, together): (i64, i64)) -> Outcome {
 #[test]
 fn rounds_of_two_steps_are_one_cycle() {
     // Steps of 110 and 60 seconds are no even rounds, and a step each way is one.
-    let churn = Summary::of(&one_and_two((110, 60))).churn;
+    let churn = Summary::from_outcome(&one_and_two((110, 60))).churn;
     let [cycle] = churn.cycles.as_slice() else { panic!("{:?}", churn.cycles) };
     assert_eq!((cycle.rounds, cycle.evictions, cycle.first_seconds), (6, 24, 110.0));
     assert!((cycle.period_seconds - 170.0).abs() < 6.0, "{}", cycle.period_seconds);
@@ -189,12 +189,12 @@ fn rounds_of_two_steps_are_one_cycle() {
     for (place, node) in other.record.nodes.iter_mut().enumerate() {
         node.instance_type = Some(Symbol::new(&format!("m5.{place}xlarge")));
     }
-    assert_eq!(Summary::of(&other).churn.cycles, []);
+    assert_eq!(Summary::from_outcome(&other).churn.cycles, []);
 }
 
 #[test]
 fn a_replacement_that_fails_again_and_again_is_a_cycle() {
-    let churn = Summary::of(&in_vain()).churn;
+    let churn = Summary::from_outcome(&in_vain()).churn;
     let [cycle] = churn.cycles.as_slice() else { panic!("{:?}", churn.cycles) };
     assert_eq!((cycle.kind.as_str(), cycle.rounds, cycle.evictions), ("replacement failed", 6, 0));
     assert_eq!((cycle.workloads[0].as_str(), cycle.because.as_str()), ("web/frontend", "a replacement is gone"));
@@ -213,7 +213,7 @@ fn what_blocks_consolidation_is_counted_by_node_and_by_look() {
     world.note_obstacles((0..3).map(|node| (NodeId(node), Obstacle::Nominated)));
     let mut outcome = synthetic::outcome();
     outcome.record.obstacles = world.into_record(SimTime::ZERO).obstacles;
-    let blocked = Summary::of(&outcome).churn.blocked;
+    let blocked = Summary::from_outcome(&outcome).churn.blocked;
     let found: Vec<_> = blocked.iter().map(|own| (own.reason.as_str(), own.nodes, own.looks)).collect();
     assert_eq!(
         found,
@@ -226,18 +226,18 @@ fn what_blocks_consolidation_is_counted_by_node_and_by_look() {
 #[test]
 fn terminal_page_and_reference_tell_of_churn() {
     let outcome = round_and_round();
-    let summary = Summary::of(&outcome);
+    let summary = Summary::from_outcome(&outcome);
     let table = terminal::table(&summary);
     for line in
         ["5 pods evicted (120 per day), missing for 2m 30s", "5 underutilized; 5 by the same type", "every 4m 00s"]
     {
         assert!(table.contains(line), "{line}: {table}");
     }
-    let page = page::render(&outcome, &summary, &Plots::of(&outcome).expect("plots"), "nodecast run");
+    let page = page::render(&outcome, &summary, &Plots::from_outcome(&outcome).expect("plots"), "nodecast run");
     assert!(page.contains("<h4>Limit cycles</h4>") && page.contains("<td>d5</td>"));
-    outputs::all_documented(&Summary::of(&outcome));
-    outputs::all_documented(&Summary::of(&in_vain()));
-    let quiet = Summary::of(&synthetic::empty());
+    outputs::all_documented(&Summary::from_outcome(&outcome));
+    outputs::all_documented(&Summary::from_outcome(&in_vain()));
+    let quiet = Summary::from_outcome(&synthetic::empty());
     assert_eq!((quiet.churn.evictions_per_day, quiet.churn.cycles.len()), (None, 0));
     assert!(!terminal::table(&quiet).contains("churn"));
 }

@@ -24,7 +24,7 @@ fn summary(scenario: &Scenario, policy: &str) -> Summary {
     let policy = scenario.for_policy(Some(policy)).unwrap();
     let catalog = Catalog::embedded().unwrap();
     let outcome = simulation::run(scenario, policy, catalog, scenario.seed, &mut |_| {}).unwrap();
-    Summary::of(&outcome)
+    Summary::from_outcome(&outcome)
 }
 
 fn answer(scenario: &Scenario, subject: &Subject) -> Result<Explanation, String> {

@@ -176,7 +176,7 @@ fn labels_and_taints_of_a_managed_group_reach_the_nodes_that_are_there() {
     };
     let labelled =
         simulate(&(selecting("new") + &group((2, 2, 2), "")), &group((2, 2, 2), ", labels: {tier: new}"), "");
-    let at = labelled.record.pods.of(nodecast::domain::PodId(0)).scheduled.unwrap();
+    let at = labelled.record.pods.facts(nodecast::domain::PodId(0)).scheduled.unwrap();
     assert!(at >= minutes(30) && at < minutes(36), "{at}");
 }
 

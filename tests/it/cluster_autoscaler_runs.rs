@@ -69,7 +69,7 @@ fn a_group_grows_for_pods_that_wait_and_shrinks_ten_minutes_after_its_nodes_are_
     let reason = messages(&outcome, EventKind::NodeDisrupted)[0];
     assert!(reason.starts_with("unneeded for 10m") && reason.ends_with("requested"), "{reason}");
     assert_eq!(ready(&outcome, minutes(50)), 1, "the least size stays");
-    assert_eq!(Summary::of(&outcome).pods.pending_at_end, 0);
+    assert_eq!(Summary::from_outcome(&outcome).pods.pending_at_end, 0);
     assert_eq!(outcome.about.autoscaler, "Cluster Autoscaler 1.36");
 }
 
@@ -158,7 +158,7 @@ fn a_group_without_capacity_is_left_alone_and_one_of_lower_rank_grows_instead() 
         ["cheap: i-placeholder-cheap-1, i-placeholder-cheap-2, i-placeholder-cheap-3"]
     );
     assert_eq!(ready(&outcome, minutes(12)), 4);
-    assert_eq!(Summary::of(&outcome).pods.pending_at_end, 0);
+    assert_eq!(Summary::from_outcome(&outcome).pods.pending_at_end, 0);
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn instances_that_never_become_nodes_are_given_up_after_fifteen_minutes() {
     assert!(failed[0].message.contains("did not come within max-node-provision-time"), "{}", failed[0].message);
     assert!(failed[0].at > minutes(20) && failed[0].at < minutes(21), "{:?}", failed[0].at);
     assert!(!messages(&outcome, EventKind::DeleteUnregistered).is_empty());
-    assert_eq!(Summary::of(&outcome).pods.pending_at_end, 0, "another one comes");
+    assert_eq!(Summary::from_outcome(&outcome).pods.pending_at_end, 0, "another one comes");
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn a_policy_without_autoscaler_keeps_its_nodes() {
         .replace("autoscaler: cluster-autoscaler, flags: {}", "autoscaler: static");
     let outcome = run(&text, &web(2));
     assert_eq!((ready(&outcome, minutes(15)), outcome.about.autoscaler.as_str()), (1, "no autoscaler"));
-    assert!(Summary::of(&outcome).pods.pending_at_end > 0);
+    assert!(Summary::from_outcome(&outcome).pods.pending_at_end > 0);
 }
 
 #[test]

@@ -148,7 +148,7 @@ fn hour_of(reserved: &[ReservedInstances], plans: &[SavingsPlan], usage: &[Usage
     bought.reserved.reverse();
     bought.plans.reverse();
     assert_eq!(cover(&bought, usage, HOUR), hour, "in another order");
-    let on_demand = |(one, covered): (&Usage, SimDuration)| Accrual::of(one.rate, one.ran - covered);
+    let on_demand = |(one, covered): (&Usage, SimDuration)| Accrual::new(one.rate, one.ran - covered);
     let left: Accrual = usage.iter().zip(hour.shares.iter().map(|share| share.covered)).map(on_demand).sum();
     let bill = hour.reserved_fees + hour.plan_fees + left.total();
     let parts = usage

@@ -110,14 +110,14 @@ fn report_names_limits_and_who_waited() {
     let outcome = run(&folder(2_100, 0, &format!("cluster: {{control_plane_tier: standard}}\n{AT_ONCE}")), None);
     let warned = outcome.warnings.iter().any(|warning| warning.contains("`cluster.control_plane_tier: xl` lifts that"));
     assert!(warned, "{:?}", outcome.warnings);
-    let summary = Summary::of(&outcome);
+    let summary = Summary::from_outcome(&outcome);
     let control_plane = summary.controllers.control_plane.as_ref().unwrap();
     assert_eq!((control_plane.tier.as_str(), control_plane.request_seats_max), ("standard", 2_000));
     let held = summary.controllers.limits.iter().find(|limit| limit.client == "kube-scheduler").unwrap();
     assert!((38.0..41.0).contains(&held.longest_held_seconds), "{held:?}");
     let table = terminal::table(&summary);
     assert!(table.contains("kube-scheduler (50 calls/s): 1,947 of 2,100 waited"), "{table}");
-    let free = Summary::of(&run(&folder(20, 0, "controller_time: none\n"), None));
+    let free = Summary::from_outcome(&run(&folder(20, 0, "controller_time: none\n"), None));
     assert_eq!(free.controllers.control_plane, None);
 }
 

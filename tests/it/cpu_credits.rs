@@ -38,7 +38,7 @@ spec:
 }
 
 fn surcharge(outcome: &Outcome) -> f64 {
-    let parts = Summary::of(outcome).cost.by_item;
+    let parts = Summary::from_outcome(outcome).cost.by_item;
     parts.iter().filter(|part| part.name == "CPU credits").map(|part| part.amount).sum()
 }
 
@@ -67,7 +67,7 @@ fn standard_nodes_slow_down_when_their_credits_are_spent() {
     assert_eq!(at.len(), 1, "{at:?}");
     assert!((at[0].as_secs_f64() / 6_000.0 - 1.0).abs() < 0.05, "{at:?}");
     assert!(surcharge(&outcome).abs() < 1e-9);
-    let summary = Summary::of(&outcome);
+    let summary = Summary::from_outcome(&outcome);
     // Four of ten requests a second are answered from then on; before, all.
     let (answered, lost) = (summary.requests[0].completed, summary.requests[0].timed_out);
     assert!((answered / (6_000.0 * 10.0 + 30_000.0 * 4.0) - 1.0).abs() < 0.1, "{answered} answered, {lost} given up");

@@ -116,7 +116,7 @@ impl Cluster {
     fn keeps_pod_budgets(&self, world: &World, from: usize) {
         for event in world.record().events.since(from) {
             let (Some(pod), EventKind::PodEvicted) = (event.pod, event.kind) else { continue };
-            if world.record().pods.of(pod).ready.is_none() {
+            if world.record().pods.facts(pod).ready.is_none() {
                 continue;
             }
             let workload = world.workload(world.pod(pod).workload);

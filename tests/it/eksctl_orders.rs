@@ -35,7 +35,7 @@ fn folder(cluster: &str, more: &str) -> tempfile::TempDir {
 /// Hourly price of the NAT gateways on the bill.
 fn nat_per_hour(cluster: &str, more: &str) -> f64 {
     let folder = folder(cluster, more);
-    let summary = Summary::of(&run_file(&folder.path().join("scenario.yaml")));
+    let summary = Summary::from_outcome(&run_file(&folder.path().join("scenario.yaml")));
     let gateways = summary.cost.by_item.iter().filter(|part| part.name == "NAT gateways");
     gateways.map(|part| part.amount).sum::<f64>() / 3.0
 }
@@ -78,7 +78,7 @@ fn eks_items(cluster: &str, more: &str, when: &str) -> (Vec<(String, f64)>, Vec<
     let of_eks = |name: &str| {
         ["control plane", "extended support", "capability", "hybrid nodes"].iter().any(|kind| name.starts_with(kind))
     };
-    let parts = Summary::of(&outcome).cost.by_item;
+    let parts = Summary::from_outcome(&outcome).cost.by_item;
     let items = parts.iter().filter(|part| of_eks(&part.name));
     let items = items.map(|part| (part.name.to_string(), (part.amount * 1e4).round() / 1e4)).collect();
     (items, outcome.warnings.iter().map(ToString::to_string).collect())

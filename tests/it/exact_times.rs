@@ -55,14 +55,14 @@ fn times(fleet: &str, shutdown: &str, group: &str, stages: &str) -> String {
     )
 }
 
-fn of<'o>(outcome: &'o Outcome, name: &str) -> Vec<&'o NodeFacts> {
+fn nodes_of_group<'o>(outcome: &'o Outcome, name: &str) -> Vec<&'o NodeFacts> {
     outcome.record.nodes.iter().filter(|node| node.name.starts_with(name)).collect()
 }
 
 #[test]
 fn a_cloud_without_any_delay_has_nodes_ready_the_moment_they_are_asked_for() {
     let outcome = simulate(&cluster(), &(GROUP.to_owned() + STEPS + &times("0s", "0s", "0s", "0s")));
-    let nodes = of(&outcome, "general");
+    let nodes = nodes_of_group(&outcome, "general");
     assert!(!nodes.is_empty());
     for node in nodes {
         let at = node.launched;
@@ -72,7 +72,7 @@ fn a_cloud_without_any_delay_has_nodes_ready_the_moment_they_are_asked_for() {
         let gone = node.terminated.unwrap() - node.terminating.unwrap();
         assert!(gone <= SimDuration::from_secs(6), "as often as Karpenter looks: {gone}");
     }
-    let later = of(&outcome, "system")[1];
+    let later = nodes_of_group(&outcome, "system")[1];
     let at = Some(minutes(10));
     assert_eq!((later.launched, later.running, later.ready), (at, at, at));
     assert!(outcome.record.pods.iter().all(|pod| pod.scheduled.is_some()));
@@ -81,7 +81,7 @@ fn a_cloud_without_any_delay_has_nodes_ready_the_moment_they_are_asked_for() {
 #[test]
 fn what_is_stated_takes_just_so_long() {
     let outcome = simulate(&cluster(), &(GROUP.to_owned() + STEPS + &times("2s", "7s", "4s", "3s")));
-    let nodes = of(&outcome, "general");
+    let nodes = nodes_of_group(&outcome, "general");
     assert!(!nodes.is_empty());
     for node in nodes {
         let launched = node.launched.unwrap();
@@ -90,7 +90,7 @@ fn what_is_stated_takes_just_so_long() {
         let call = (launched - node.requested).as_secs_f64();
         assert!((2.0..3.0).contains(&call), "the call to CreateFleet takes 2 s: {call}");
     }
-    let later = of(&outcome, "system")[1];
+    let later = nodes_of_group(&outcome, "system")[1];
     assert_eq!(later.launched, Some(minutes(10) + SimDuration::from_secs(4)));
 }
 
@@ -102,11 +102,11 @@ fn a_machine_that_holds_less_than_karpenter_expects_sends_pods_back_to_it() {
         + &deployment("web", 2, "general").replace("cpu: 900m, memory: 1Gi", "cpu: 900m, memory: 6656Mi");
     let quiet = "ec2: { capacity: infinite, failures: none }\n";
     let expected = simulate(&manifests, quiet);
-    assert_eq!(of(&expected, "general").len(), 1, "as expected");
+    assert_eq!(nodes_of_group(&expected, "general").len(), 1, "as expected");
     let error =
         "ec2:\n  capacity: infinite\n  failures: none\n  catalog_error: [{ type: \"m5.*\", memory_factor: 0.8 }]\n";
     let other = simulate(&manifests, error);
-    let nodes = of(&other, "general");
+    let nodes = nodes_of_group(&other, "general");
     assert_eq!(nodes.len(), 2, "the second pod waits for another node");
     assert_eq!(nodes[0].capacity.memory_bytes(), (16_384_i64 << 20) * 4 / 5);
     assert_eq!(other.record.pods.iter().filter(|pod| pod.scheduled.is_some()).count(), 2);
@@ -124,7 +124,7 @@ fn an_entry_that_fits_no_type_is_refused() {
 #[test]
 fn an_ami_selector_leaves_the_architectures_that_it_spells_out() {
     let class = |term: &str| CLASS.replace("[{alias: al2023@latest}]", &format!("[{term}]"));
-    let of = |term: &str| load(&class(term), "").unwrap().policies[0].manifests.node_classes[0].clone();
+    let nodes_of_group = |term: &str| load(&class(term), "").unwrap().policies[0].manifests.node_classes[0].clone();
     for (term, expected) in [
         ("{alias: al2023@latest}", &[][..]),
         ("{name: my-eks-arm64-2026-*}", &["arm64"]),
@@ -138,7 +138,7 @@ fn an_ami_selector_leaves_the_architectures_that_it_spells_out() {
         ("{name: a-arm64}, {id: ami-0123456789}", &[]),
         ("{id: ami-0123456789}", &[]),
     ] {
-        let found = of(term);
+        let found = nodes_of_group(term);
         let found: Vec<&str> = found.ami_architectures.iter().map(|name| name.as_str()).collect();
         assert_eq!(found, expected, "{term}");
     }

@@ -77,7 +77,7 @@ fn a_pod_for_which_a_group_grew_is_told_what_was_weighed_and_so_is_the_decision(
     let place = Place::new();
     let outcome = place.outcome();
     let triggered = outcome.record.events.iter().find(|event| event.kind == EventKind::TriggeredScaleUp).unwrap();
-    let name = outcome.record.pods.of(triggered.pod.unwrap()).name;
+    let name = outcome.record.pods.facts(triggered.pod.unwrap()).name;
     let answer = place.ask(&Subject::Pod { name, at: None }).unwrap();
     insta::assert_snapshot!("explain_groups_of_a_pod_that_got_a_node", about_groups(&answer));
     let pod = answer.pod.unwrap();

@@ -118,7 +118,7 @@ fn each_pod_has_a_node_of_its_own_that_goes_with_it() {
     let gone: Vec<_> = outcome.record.nodes.iter().filter(|node| node.terminated.is_some()).collect();
     assert_eq!(gone.len(), 2);
     assert!(gone.iter().all(|node| node.end == Some(NodeEnd::PodGone)));
-    let summary = nodecast::report::Summary::of(&outcome);
+    let summary = nodecast::report::Summary::from_outcome(&outcome);
     let ends: Vec<_> = summary.nodes.terminations.iter().map(|own| (own.name.as_str(), own.count)).collect();
     assert_eq!(ends, [("pod gone", 2)]);
     // They are nobody's On-Demand nodes.
@@ -158,7 +158,7 @@ fn what_a_pod_on_fargate_costs_is_its_workloads_but_for_what_it_is_rounded_up_by
         let pod = outcome.record.pods.iter().find(|pod| pod.name.starts_with(name)).unwrap();
         outcome.bill.net().iter().filter(|line| line.node == pod.node).map(|line| line.amount.as_f64()).sum()
     };
-    let cost = nodecast::report::Summary::of(&outcome).cost;
+    let cost = nodecast::report::Summary::from_outcome(&outcome).cost;
     let part = |name: &str| cost.by_workload.iter().find(|part| part.name == name).map_or(0.0, |part| part.amount);
     assert!(of_node("full") > 0.02, "{}", of_node("full"));
     // The node is Ready as soon as it is billed, and the pod is bound to it at once.
@@ -246,7 +246,7 @@ fn karpenter_launches_nothing_for_pods_of_fargate_and_daemons_do_not_go_there() 
     assert!(of(&nodes, |origin| matches!(origin, NodeOrigin::NodePool(_))) >= 3);
     assert!(of_item(&nodes, BillItem::FargateCpu).is_empty());
     assert!(own.record.events.iter().all(|event| !event.message.contains("Consolidat")));
-    let figures = Summary::of(&own).nodes;
+    let figures = Summary::from_outcome(&own).nodes;
     assert_eq!(figures.launches, 1, "a pod's machine is nothing that EC2 was asked for");
     let booted = figures.launch_to_ready.unwrap();
     assert_eq!(booted.count, 1, "{booted:?}");

@@ -52,7 +52,7 @@ fn a_zone_without_power_is_noticed_after_the_grace_period_and_its_pods_move_when
     assert!(back.iter().all(|event| event.at == at(40)));
     // EC2 calls the instances running all the while, and bills them.
     assert!(dark.iter().all(|node| node.terminating.is_none_or(|ended| ended > at(40))));
-    let summary = Summary::of(&outcome);
+    let summary = Summary::from_outcome(&outcome);
     assert_eq!(summary.pods.pending_at_end, 0);
     // From when that is noticed until they are heard of again they are not Ready, in the record as in samples, and do not start.
     let in_the_dark =
@@ -81,7 +81,7 @@ fn a_call_that_fails_on_ec2s_side_is_made_again() {
     let outcome = shop_with("30m", "  - { at: 0s, for: 3m, api_error: { code: Unavailable, probability: 60% } }");
     let failed = events(&outcome, EventKind::CallFailed);
     assert!(!failed.is_empty() && failed.iter().all(|event| event.message == "Unavailable" && event.at < at(3)));
-    let summary = Summary::of(&outcome);
+    let summary = Summary::from_outcome(&outcome);
     assert_eq!((summary.pods.pending_at_end, summary.nodes.calls_throttled), (0, 0));
 }
 
@@ -141,8 +141,8 @@ fn nodes_that_never_register_are_billed_until_karpenter_gives_them_up() {
         let (least, most) = (SimDuration::from_secs(15 * 60 - 1), SimDuration::from_secs(15 * 60));
         assert!(life > least && life <= most, "{}: {life}", node.name);
     }
-    assert!(Summary::of(&outcome).cost.phases.starting > 0.0);
-    assert_eq!(Summary::of(&outcome).pods.pending_at_end, 0, "their pods got other nodes");
+    assert!(Summary::from_outcome(&outcome).cost.phases.starting > 0.0);
+    assert_eq!(Summary::from_outcome(&outcome).pods.pending_at_end, 0, "their pods got other nodes");
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn an_aborted_launch_costs_no_running_time_and_is_replaced() {
     for line in outcome.bill.lines.iter().filter(|line| line.item == BillItem::Instance) {
         assert!(!aborted.contains(&line.node.unwrap().index()));
     }
-    assert_eq!(Summary::of(&outcome).pods.pending_at_end, 0);
+    assert_eq!(Summary::from_outcome(&outcome).pods.pending_at_end, 0);
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn a_smaller_quota_refuses_launches_by_its_own_code() {
         refused.iter().all(|event| event.message.contains("MaxSpotInstanceCountExceeded")
             || event.message.contains("VcpuLimitExceeded"))
     );
-    assert!(Summary::of(&outcome).pods.pending_at_end > 0);
+    assert!(Summary::from_outcome(&outcome).pods.pending_at_end > 0);
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn a_shortage_may_meet_a_share_of_the_requests_and_a_pattern_of_types() {
 fn a_notice_that_gets_lost_costs_the_node() {
     let faults =
         "  - { at: 10m, for: 20m, lost_notices: { probability: 1 } }\n  - { at: 20m, spot_interruption: { count: 3 } }";
-    let summary = Summary::of(&shop_with("40m", faults));
+    let summary = Summary::from_outcome(&shop_with("40m", faults));
     assert_eq!((summary.nodes.interruptions, summary.nodes.reclaimed), (3, 3));
     assert!(amount(&summary, "free first hour") < 0.0);
 }

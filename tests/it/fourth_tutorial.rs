@@ -128,7 +128,7 @@ fn an_empty_node_goes_after_the_provisioners_own_ten_seconds_in_the_logs_order()
 fn pods_that_refuse_the_nodes_that_karpenter_launches_get_none() {
     let refused = events_in(outcome(), EventKind::PodUnschedulable, 100, 103);
     assert_eq!(refused.len(), 1);
-    assert!(outcome().record.pods.of(refused[0].pod.unwrap()).node.is_none());
+    assert!(outcome().record.pods.facts(refused[0].pod.unwrap()).node.is_none());
     assert!(events_in(outcome(), EventKind::ClaimsComputed, 100, 105).is_empty());
 }
 

@@ -91,7 +91,7 @@ fn edited_runs<const N: usize>(name: &str, edits: &[&str]) -> [Run; N] {
     assert!(warnings.is_empty(), "{warnings:?}");
     let run = |policy| {
         let outcome = simulation::run(&scenario, policy, catalog, scenario.seed, &mut |_| {}).unwrap();
-        Run { policy: policy.name.clone(), summary: Summary::of(&outcome), outcome }
+        Run { policy: policy.name.clone(), summary: Summary::from_outcome(&outcome), outcome }
     };
     let runs: Vec<Run> = scenario.policies.par_iter().map(run).collect();
     runs.try_into().unwrap_or_else(|runs: Vec<Run>| panic!("{name} has {} policies", runs.len()))

@@ -151,10 +151,10 @@ fn pods_that_trigger_during_a_launch_wait_for_the_next_trigger() {
     let outcome = cluster.with(steps).run();
     let passes = times(&outcome, EventKind::ClaimsComputed);
     let first_launch = outcome.record.nodes[0].launched.unwrap();
-    let second = outcome.record.pods.of(nodecast::domain::PodId(1)).unschedulable.unwrap();
+    let second = outcome.record.pods.facts(nodecast::domain::PodId(1)).unschedulable.unwrap();
     assert!(second + SimDuration::from_secs(1) < first_launch, "the launch was over before the second window closed");
     // The first pod still has no Ready node, so it triggers again after ten seconds, and takes the second one along.
-    let first = outcome.record.pods.of(nodecast::domain::PodId(0)).unschedulable.unwrap();
+    let first = outcome.record.pods.facts(nodecast::domain::PodId(0)).unschedulable.unwrap();
     assert!((11_000..=11_080).contains(&millis(passes[1] - first)), "{}", passes[1] - first);
     assert_eq!((outcome.record.nodes.len(), outcome.record.nodes[1].requested), (2, passes[1]));
 }
@@ -223,13 +223,13 @@ fn a_node_that_its_pods_do_not_leave_counts_as_draining_and_a_warning_says_what_
     let outcome = expiring("30m").manifest(&never).run();
     let budget = "NodePool default: at the end of the run a node has been draining for over 15 minutes and is still billed: PodDisruptionBudget default/web allows no disruptions; allow at least one disruption in that budget, or set `terminationGracePeriod` in the NodePool to force deletion after that time";
     assert_eq!(stuck(&outcome), [budget]);
-    let summary = Summary::of(&outcome);
+    let summary = Summary::from_outcome(&outcome);
     assert!(summary.nodes.terminations.is_empty(), "{:?}", summary.nodes.terminations);
     assert_eq!(summary.nodes.draining_at_end, 1);
     assert!(terminal::table(&summary).contains("1 launch, 0 refused by EC2, 0 removed, 1 draining at the end"));
     // A drain that has not taken long is no matter.
     let outcome = expiring("20m").manifest(&never).run();
-    assert_eq!((Summary::of(&outcome).nodes.draining_at_end, stuck(&outcome)), (1, Vec::new()));
+    assert_eq!((Summary::from_outcome(&outcome).nodes.draining_at_end, stuck(&outcome)), (1, Vec::new()));
 
     let mut annotated = expiring("30m");
     annotated.manifests = annotated.manifests.replace(
@@ -245,7 +245,7 @@ fn a_node_that_its_pods_do_not_leave_counts_as_draining_and_a_warning_says_what_
     // What ends the drain whatever keeps the pods: in time, and not yet.
     let mut bounded = expiring("18m").manifest(&never);
     bounded.expire = "10m\n      terminationGracePeriod: 5m";
-    let summary = Summary::of(&bounded.run());
+    let summary = Summary::from_outcome(&bounded.run());
     assert_eq!((summary.nodes.terminations[0].name.as_str(), summary.nodes.terminations[0].count), ("expired", 1));
     assert_eq!(summary.nodes.draining_at_end, 0);
     assert!(!serde_json::to_string(&summary).unwrap().contains("draining_at_end"));

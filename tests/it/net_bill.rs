@@ -43,7 +43,7 @@ fn column(table: tables::Table, outcome: &Outcome) -> f64 {
 
 /// Holds all figures of cost against each other.
 fn check(outcome: &Outcome) {
-    let cost = Summary::of(outcome).cost;
+    let cost = Summary::from_outcome(outcome).cost;
     let near = |one: f64, other: f64, what: &str| assert!((one - other).abs() < 1e-7, "{what}: {one} and {other}");
     let breakdowns = [
         (&cost.by_item, cost.total, "items"),
@@ -79,7 +79,7 @@ fn check(outcome: &Outcome) {
 #[test]
 fn with_half_the_price_off_what_nobody_requested_is_not_more_than_the_bill() {
     let outcome = run(0, "billing: {control_plane: 0, discount: 50%}");
-    let cost = Summary::of(&outcome).cost;
+    let cost = Summary::from_outcome(&outcome).cost;
     assert!((cost.idle.share - 1.0).abs() < 1e-6 && (cost.idle.amount - cost.total).abs() < 1e-9, "{cost:?}");
     check(&outcome);
 }
@@ -90,7 +90,7 @@ fn a_reservation_with_a_free_place_is_in_the_timeline_and_beside_the_nodes() {
         0,
         "spot: {interruptions: none}, billing: {control_plane: 0}, capacity_reservations: [{type: m5.large, zone: us-east-1a, count: 3}]",
     );
-    let cost = Summary::of(&outcome).cost;
+    let cost = Summary::from_outcome(&outcome).cost;
     // Two places for 50 minutes and a bit, one from then on; m5.large costs 0.096.
     let places = cost.by_item.iter().find(|part| part.name == "capacity reservation").map_or(0.0, |part| part.amount);
     assert!((places - 0.096 * (2.0 + 50.0 / 60.0)).abs() < 0.01, "{cost:?}");

@@ -35,7 +35,7 @@ spec:
 
 /// Ten hours of two replicas that answer ten requests a second, on two nodes that are there from the start.
 fn summary(start: &str, kubernetes: &str, more: &str) -> Summary {
-    Summary::of(&outcome(start, kubernetes, more, ""))
+    Summary::from_outcome(&outcome(start, kubernetes, more, ""))
 }
 
 /// The same, where `later.yaml` is there for the timeline.
@@ -78,7 +78,7 @@ fn a_load_balancer_that_a_timeline_brings_or_takes_away_is_billed_while_it_is_th
         let outcome = outcome("2026-06-10T00:00:00Z", "1.36", timeline, later);
         let warnings = outcome.warnings.texts().join("\n");
         assert!(!warnings.contains("load balancer"), "{warnings}");
-        let own = Summary::of(&outcome);
+        let own = Summary::from_outcome(&outcome);
         (amount(&own, "load balancers"), amount(&own, "load balancer capacity units"))
     };
     let object = |name: &str, spec: &str| {
@@ -113,7 +113,7 @@ spec: { replicas: 0, selector: { matchLabels: { app: c } }, template: { metadata
     let later = format!("{controller}{}", service("", "LoadBalancer"));
     let run = |timeline: &str| {
         let outcome = outcome("2026-06-10T00:00:00Z", "1.36", &format!("timeline: [{timeline}]\n"), &later);
-        (amount(&Summary::of(&outcome), "load balancers"), outcome.warnings.texts().join("\n"))
+        (amount(&Summary::from_outcome(&outcome), "load balancers"), outcome.warnings.texts().join("\n"))
     };
     // Beside the two of ten hours, 0.45, a network one of six hours: the controller is there as soon as the Service comes.
     let (hours, warnings) = run("{ at: 4h, manifests: [later.yaml] }");
@@ -139,7 +139,7 @@ spec: { replicas: 0, selector: { matchLabels: { app: c } }, template: { metadata
             ),
         );
         let outcome = run_file(&directory.path().join("scenario.yaml"));
-        (amount(&Summary::of(&outcome), "load balancers"), outcome.warnings.texts().join("\n"))
+        (amount(&Summary::from_outcome(&outcome), "load balancers"), outcome.warnings.texts().join("\n"))
     };
     // Two network ones, 0.45, and a classic one at 0.025, which neither an annotation nor the controller makes another.
     let (hours, warnings) = costs("{ at: 3h, manifests: [nlb.yaml] }, { at: 5h, manifests: [controller.yaml] }");
@@ -250,7 +250,7 @@ fn in_china_what_is_stated_is_billed_and_what_is_not_is_named_in_one_warning() {
         texts.into_iter().filter(|text| text.contains("no AWS prices known in")).collect::<Vec<_>>()
     };
     let stated = scenario("control_plane: 0.7, public_ipv4: 0.03, volume_per_month: 0.73");
-    let summary = Summary::of(&stated);
+    let summary = Summary::from_outcome(&stated);
     for (item, expected) in [("control plane", 7.0), ("public IPv4", 0.6), ("root volume", 0.4)] {
         assert!((amount(&summary, item) - expected).abs() < 1e-6, "{item}: {}", amount(&summary, item));
     }

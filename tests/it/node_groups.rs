@@ -86,7 +86,7 @@ fn interrupted_nodes_of_a_managed_spot_group_are_drained_at_once_and_replaced() 
     assert_eq!(ready(&outcome, minutes(13)), 4);
     let evicted = outcome.record.pods.iter().filter(|pod| pod.evicted).count();
     assert!(evicted > 0);
-    assert_eq!(Summary::of(&outcome).pods.pending_at_end, 0);
+    assert_eq!(Summary::from_outcome(&outcome).pods.pending_at_end, 0);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn an_early_recommendation_replaces_an_instance_before_it_is_interrupted() {
     let group = "instanceTypes: [r5.24xlarge, p3.8xlarge], desired: 8, max: 20, spot: true";
     let outcome = run(&scenario(group, more), "apiVersion: v1\nkind: Namespace\nmetadata: {name: web}\n");
     let rebalanced = ended(&outcome, NodeEnd::Rebalanced);
-    assert!(!rebalanced.is_empty(), "{:?}", Summary::of(&outcome).nodes.terminations);
+    assert!(!rebalanced.is_empty(), "{:?}", Summary::from_outcome(&outcome).nodes.terminations);
     for node in rebalanced {
         let name = node.name.as_str();
         let others = outcome.record.nodes.iter().filter(|other| other.name != name);
@@ -130,7 +130,7 @@ fn a_shortage_leaves_failed_activities_with_pauses_between_them_and_ends_with_th
     let message =
         &outcome.record.events.iter().find(|event| event.kind == EventKind::ScalingActivityFailed).unwrap().message;
     assert!(message.starts_with("workers: Could not launch Spot Instances. UnfulfillableCapacity - "), "{message}");
-    assert_eq!(Summary::of(&outcome).nodes.failed_launches, failed.len() as u64);
+    assert_eq!(Summary::from_outcome(&outcome).nodes.failed_launches, failed.len() as u64);
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_group_grows_and_shrinks_to_the_size_that_the_timeline_sets() {
     assert!(scaled_in.iter().all(|node| node.drained.is_some()));
     let zones: Vec<_> = outcome.record.nodes.iter().filter(|node| node.end.is_none()).map(|node| node.zone).collect();
     assert_ne!(zones[0], zones[1], "what stays is spread");
-    assert_eq!(Summary::of(&outcome).pods.pending_at_end, 0, "two nodes hold four pods");
+    assert_eq!(Summary::from_outcome(&outcome).pods.pending_at_end, 0, "two nodes hold four pods");
 }
 
 #[test]

@@ -158,14 +158,14 @@ fn commands(edition: &Edition, path: &mut Vec<String>, names: &mut Names) {
 }
 
 #[derive(Default, PartialEq, Eq, Debug)]
-struct Told {
+struct HelpItems {
     commands: Vec<String>,
     options: Vec<String>,
 }
 
 /// What a help text lists.
-fn options_and_commands(help: &str) -> Told {
-    let (mut told, mut section, mut option) = (Told::default(), "", String::new());
+fn options_and_commands(help: &str) -> HelpItems {
+    let (mut told, mut section, mut option) = (HelpItems::default(), "", String::new());
     for line in help.lines() {
         let (indent, text) = (line.len() - line.trim_start().len(), line.trim());
         let word = |text: &str| text.split([' ', ',', '=', '[', ':']).next().unwrap_or_default().to_owned();
@@ -313,7 +313,7 @@ fn help_is_read_as_it_is_printed() {
     let help = "Runs\n\nUsage: x\n\nCommands:\n  run   Simulate\n  help  Print this\n\nArguments:\n  <FILE>\n          The file\n\n\
         Options:\n      --format[=<F>]\n          What - all\n\n          Possible values:\n          - table: A table\n\n  \
         -q, --quiet  Print less\n";
-    let told = Told {
+    let told = HelpItems {
         commands: vec!["run".to_owned()],
         options: ["<FILE>", "--format", "--format table", "-q", "--quiet"].map(str::to_owned).to_vec(),
     };

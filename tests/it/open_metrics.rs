@@ -117,7 +117,7 @@ fn a_run_checked_by_hand() {
     assert_eq!(found.types["karpenter_pods_startup_duration_seconds"], "summary");
     assert_eq!(found.sum("karpenter_nodepools_allowed_disruptions", &[("reason", "empty")], at(2_190.0)), 1.0);
     assert_eq!(found.sum("karpenter_nodepools_allowed_disruptions", &[("reason", "empty")], at(2_205.0)), 0.0);
-    near(found.sum("nodecast_bill", &[], at(3_600.0)), Summary::of(&outcome).cost.total);
+    near(found.sum("nodecast_bill", &[], at(3_600.0)), Summary::from_outcome(&outcome).cost.total);
     near(found.sum("nodecast_cost_per_hour", &[("item", "instance")], at(1_000.0)), 0.096 + 0.04 + 0.0816);
     assert!(metrics(&synthetic::empty(), 60).count("kube_pod_info") == 0);
 }
@@ -161,7 +161,7 @@ fn under_the_cluster_autoscaler_too() {
     let workers = cluster_autoscaler_runs::WORKERS;
     let steps = cluster_autoscaler_runs::scaled(&[(5, 8), (20, 2)]);
     let outcome = node_groups::run(&cluster_autoscaler_runs::scenario(workers, "", &steps), &node_groups::web(2));
-    let (summary, found) = (Summary::of(&outcome), metrics(&outcome, 5));
+    let (summary, found) = (Summary::from_outcome(&outcome), metrics(&outcome, 5));
     let at = |minutes: f64| unix(&outcome, 60.0 * minutes);
     let end = at(60.0);
     assert_eq!(found.sum("cluster_autoscaler_scaled_up_nodes_total", &[], end), summary.nodes.launches as f64);
@@ -200,7 +200,7 @@ fn old_releases_have_old_names() {
 fn what_would_be_too_much_is_left_out_and_said() {
     let outcome = synthetic::outcome();
     let few = Settings { samples_max: 100, ..every(1) };
-    let extent = Extent::of(&outcome, few);
+    let extent = Extent::new(&outcome, few);
     assert_eq!((extent.step, extent.nodes.heartbeat, extent.pods.heartbeat), (SimDuration::from_secs(240), None, None));
     assert_eq!(extent.notes().len(), 3, "{:?}", extent.notes());
     let found = format::read(&text(&outcome, few)).unwrap();
@@ -209,20 +209,20 @@ fn what_would_be_too_much_is_left_out_and_said() {
         (0, 0, 0)
     );
     assert!(found.count("kube_deployment_spec_replicas") > 0);
-    assert!(Extent::of(&outcome, every(60)).notes().is_empty());
+    assert!(Extent::new(&outcome, every(60)).notes().is_empty());
 }
 
 #[test]
 fn where_a_sample_each_minute_is_too_much_there_is_one_every_four() {
     let mut outcome = synthetic::outcome();
     // More of them than of anything else.
-    let one = outcome.record.pods.of(nodecast::domain::PodId(0));
+    let one = outcome.record.pods.facts(nodecast::domain::PodId(0));
     let more =
         (0..60).map(|number| nodecast::world::record::PodFacts { name: format!("more-{number}"), ..one.clone() });
     outcome.record.pods.extend(more);
-    let all = Extent::of(&outcome, every(60));
+    let all = Extent::new(&outcome, every(60));
     let fewer = Settings { samples_max: all.pods.samples - 1, ..every(60) };
-    let extent = Extent::of(&outcome, fewer);
+    let extent = Extent::new(&outcome, fewer);
     assert_eq!(extent.pods.heartbeat, Some(SimDuration::from_secs(240)));
     assert!(extent.pods.samples < all.pods.samples);
     assert!(extent.notes().iter().any(|note| note.contains("pods have a sample every four minutes only")));
@@ -237,7 +237,7 @@ fn where_a_sample_each_minute_is_too_much_there_is_one_every_four() {
 #[ignore = "slow: .ci/run slow-tests"]
 fn the_estimate_of_samples_is_no_less_than_half_and_no_more_than_twice_what_is_written() {
     let (outcome, _) = spot_market::storm("flexible");
-    let (extent, found) = (Extent::of(outcome, every(60)), format::read(&text(outcome, every(60))).unwrap());
+    let (extent, found) = (Extent::new(outcome, every(60)), format::read(&text(outcome, every(60))).unwrap());
     let written = |of: &[&str]| {
         let series = found.series.iter().filter(|((name, _), _)| of.iter().any(|own| name.starts_with(own)));
         series.map(|(_, samples)| samples.len() as u64).sum::<u64>()

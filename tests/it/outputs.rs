@@ -51,7 +51,7 @@ pub fn all_documented(summary: &Summary) {
 
 #[test]
 fn every_key_of_the_summary_is_documented() {
-    all_documented(&Summary::of(&with_recommendations()));
+    all_documented(&Summary::from_outcome(&with_recommendations()));
 }
 
 #[test]

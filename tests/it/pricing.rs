@@ -359,9 +359,9 @@ fn commitments_cost_what_their_term_and_payment_say() {
 fn no_line_is_wider_than_the_terminal() {
     let region = Catalog::embedded().unwrap().region("us-east-1").unwrap();
     let selection = Selection { family: Some(Symbol::new("m7g")), ..Selection::default() };
-    let list = PriceList::of(&region, &selection, SortBy::Name, None);
+    let list = PriceList::new(&region, &selection, SortBy::Name, None);
     let entry = region.instance_type(Symbol::new("m7g.xlarge")).unwrap();
-    let sheet = TypeSheet::of(&region, entry, KarpenterVersion::default());
+    let sheet = TypeSheet::new(&region, entry, KarpenterVersion::default());
     for width in [79, 60, 40] {
         assert_fits(&list.table(None), &list.table(Some(width)), width);
         assert_fits(&sheet.table(None), &sheet.table(Some(width)), width);

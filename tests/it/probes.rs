@@ -22,7 +22,7 @@ fn of_one_pod(probes: &str, kind: &str, rest: &str) -> Outcome {
 /// When something befell the only pod, in seconds after its containers first ran.
 fn times(outcome: &Outcome, kind: EventKind) -> Vec<i64> {
     let pod = outcome.record.pods.iter().position(|pod| pod.name.starts_with("web")).map(PodId::from_index);
-    let first = outcome.record.pods.of(pod.unwrap()).started.unwrap();
+    let first = outcome.record.pods.facts(pod.unwrap()).started.unwrap();
     let events = outcome.record.events.iter().filter(|event| event.kind == kind && event.pod == pod);
     events.map(|event| (event.at - first).as_micros().div_euclid(1_000_000)).collect()
 }
@@ -38,7 +38,7 @@ fn a_startup_probe_that_gives_up_too_early_kills_the_container_again_and_again()
         let waits: Vec<i64> = kills.iter().zip(&starts[1..]).map(|(kill, start)| start - kill - 2).collect();
         assert_eq!(waits[..8], [0, 10, 20, 40, 80, 160, 300, 300], "{kind}");
         assert!(times(&outcome, EventKind::PodReady).is_empty(), "{kind}: it is never Ready");
-        assert_eq!(Summary::of(&outcome).pods.restarts, kills.len() as u64);
+        assert_eq!(Summary::from_outcome(&outcome).pods.restarts, kills.len() as u64);
         let last = outcome.record.events.rfind(|event| event.kind == EventKind::PodKilled).unwrap();
         assert_eq!(
             last.message,

@@ -200,7 +200,7 @@ fn a_scaled_job_makes_a_job_for_each_message_and_no_more_at_once_than_it_may() {
     }
     assert!(outcome.record.samples.iter().any(|sample| sample.queues[0].throughput > 0.1));
     // A ScaledJob is KEDA's, which scales.
-    assert!(nodecast::report::Summary::of(&outcome).scaling.rescales > 0);
+    assert!(nodecast::report::Summary::from_outcome(&outcome).scaling.rescales > 0);
 }
 
 #[test]

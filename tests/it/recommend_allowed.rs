@@ -6,7 +6,7 @@ use nodecast::catalog::{Catalog, InstanceFacts, Region};
 use nodecast::domain::{NodePool, well_known};
 use nodecast::experiment::axes::Setting;
 use nodecast::experiment::recommendation::{
-    Allowance, Choice, Exclusion, Kind, Known, Lever, Reaches, exclude, levers, requirements, setting,
+    Allowance, Choice, Exclusion, Kind, BaselineFacts, Lever, Reaches, exclude, levers, requirements, setting,
 };
 use nodecast::scenario::document::Content;
 use nodecast::scenario::{Edit, Limits, Scenario};
@@ -116,7 +116,7 @@ fn found(place: &Place, region: &Region, kinds: &[Kind], ruled_out: &[Kind]) -> 
         nodecast::scenario::documents(&place.path("scenario.yaml"), catalog, &Limits::default(), &[]).unwrap();
     let objects: Vec<Content> = documents.into_iter().map(|document| document.content).collect();
     let allowance = Allowance::new(kinds, ruled_out);
-    let known = Known {
+    let known = BaselineFacts {
         scenario: &scenario,
         policy,
         region,

@@ -18,8 +18,8 @@ fn text(table: tables::Table, outcome: &Outcome) -> String {
 }
 
 fn html(outcome: &Outcome) -> String {
-    let plots = Plots::of(outcome).expect("plots");
-    page::render(outcome, &Summary::of(outcome), &plots, COMMAND)
+    let plots = Plots::from_outcome(outcome).expect("plots");
+    page::render(outcome, &Summary::from_outcome(outcome), &plots, COMMAND)
 }
 
 fn near(actual: f64, wanted: f64) {
@@ -28,14 +28,14 @@ fn near(actual: f64, wanted: f64) {
 
 #[test]
 fn the_terminal_table_answers_in_forty_lines() {
-    let table = terminal::table(&Summary::of(&synthetic::outcome()));
+    let table = terminal::table(&Summary::from_outcome(&synthetic::outcome()));
     assert!(table.lines().count() <= 40 && table.lines().all(|line| line.chars().count() <= 100));
     insta::assert_snapshot!("terminal_table", table);
 }
 
 #[test]
 fn columns_of_the_terminal_stay_apart_whatever_the_counts() {
-    let mut summary = Summary::of(&synthetic::outcome());
+    let mut summary = Summary::from_outcome(&synthetic::outcome());
     summary.requests[0].completed = 1_234_567_890.0;
     summary.requests[0].unanswered = 12_345_678_901.0;
     let table = terminal::table(&summary);
@@ -45,7 +45,7 @@ fn columns_of_the_terminal_stay_apart_whatever_the_counts() {
 #[test]
 fn no_line_of_the_terminal_table_is_wider_than_the_terminal() {
     let outcome = synthetic::outcome();
-    let summary = Summary::of(&outcome);
+    let summary = Summary::from_outcome(&outcome);
     let whole = terminal::table_over_time(&summary, &outcome);
     for width in [79, 60, 40] {
         assert_fits(&whole, &terminal::table_over_time_within(&summary, &outcome, Some(width)), width);
@@ -63,7 +63,7 @@ fn answer(summary: &Summary, question: &str) -> (String, Vec<String>) {
 
 #[test]
 fn a_kept_objective_excuses_nothing_that_it_is_not_about() {
-    let mut summary = Summary::of(&synthetic::outcome());
+    let mut summary = Summary::from_outcome(&synthetic::outcome());
     let kept = |name: &str, unit: &str| report::summary::ObjectiveResult {
         name: name.to_owned(),
         unit: unit.to_owned(),
@@ -94,7 +94,7 @@ fn a_kept_objective_excuses_nothing_that_it_is_not_about() {
 
 #[test]
 fn no_missed_objective_is_left_out() {
-    let mut summary = Summary::of(&synthetic::outcome());
+    let mut summary = Summary::from_outcome(&synthetic::outcome());
     let missed = |name: &str| report::summary::ObjectiveResult {
         name: name.to_owned(),
         unit: "seconds".to_owned(),
@@ -111,7 +111,7 @@ fn no_missed_objective_is_left_out() {
 
 #[test]
 fn pods_that_were_all_there_before_the_warm_up_ended_are_not_called_none() {
-    let mut summary = Summary::of(&synthetic::outcome());
+    let mut summary = Summary::from_outcome(&synthetic::outcome());
     summary.pods.wait_for_node = None;
     (summary.pods.created, summary.about.warm_up_seconds) = (38, Some(1_800.0));
     let (value, clauses) = answer(&summary, "Who waited");
@@ -123,11 +123,11 @@ fn pods_that_were_all_there_before_the_warm_up_ended_are_not_called_none() {
 #[test]
 fn a_node_that_is_lost_is_not_ready_until_it_is_heard_of_again() {
     let mut outcome = synthetic::outcome();
-    let before = Summary::of(&outcome);
+    let before = Summary::from_outcome(&outcome);
     let ready = outcome.record.nodes[0].ready.expect("Ready");
     let at = |seconds| ready + SimDuration::from_secs(seconds);
     outcome.record.nodes[0].not_ready = vec![(at(60), Some(at(420))), (at(3_000), None)];
-    let after = Summary::of(&outcome);
+    let after = Summary::from_outcome(&outcome);
     // Ready from the start of the hour on; 360 s and the last 600 s are missing.
     let lost = before.nodes.mean_ready.unwrap() - after.nodes.mean_ready.unwrap();
     assert!((lost - 960.0 / 3_600.0).abs() < 1e-5, "{lost}");
@@ -147,19 +147,19 @@ fn a_change_between_two_samples_counts_for_the_most_that_was_wanted() {
         because: "cpu".into(),
     };
     outcome.record.replica_changes.push(change);
-    assert_eq!(Summary::of(&outcome).scaling.workloads[0].max_replicas_desired, 77);
+    assert_eq!(Summary::from_outcome(&outcome).scaling.workloads[0].max_replicas_desired, 77);
 }
 
 #[test]
 fn a_table_without_rows_has_no_headings() {
-    let table = terminal::table(&Summary::of(&synthetic::empty()));
+    let table = terminal::table(&Summary::from_outcome(&synthetic::empty()));
     assert!(!table.contains("p50"), "{table}");
     assert!(!table.contains("\n\n\n"), "{table}");
 }
 
 #[test]
 fn the_summary_has_stable_keys_and_reads_back() {
-    let summary = Summary::of(&synthetic::outcome());
+    let summary = Summary::from_outcome(&synthetic::outcome());
     let json = summary.to_json().expect("json");
     assert_eq!(serde_json::from_str::<Summary>(&json).expect("reads back"), summary);
     insta::assert_snapshot!("summary_json", json);
@@ -179,7 +179,7 @@ fn the_tables_keep_their_columns() {
 
 #[test]
 fn each_breakdown_sums_to_what_it_breaks_down() {
-    let cost = Summary::of(&synthetic::outcome()).cost;
+    let cost = Summary::from_outcome(&synthetic::outcome()).cost;
     let sum = |parts: &[report::summary::Part]| parts.iter().map(|part| part.amount).sum::<f64>();
     for whole in [&cost.by_item, &cost.by_workload, &cost.by_price_quality] {
         near(sum(whole), cost.total);
@@ -194,7 +194,7 @@ fn each_breakdown_sums_to_what_it_breaks_down() {
 #[test]
 fn a_node_whose_gpus_are_all_taken_is_not_idle() {
     let mut outcome = synthetic::outcome();
-    let before = Summary::of(&outcome).cost.idle.amount;
+    let before = Summary::from_outcome(&outcome).cost.idle.amount;
     // Both GPUs of the first node for the whole hour; of its memory half was requested, of its CPU a quarter.
     let gpus = ResourceName::NVIDIA_GPU;
     let node = &mut outcome.record.nodes[0];
@@ -202,14 +202,14 @@ fn a_node_whose_gpus_are_all_taken_is_not_idle() {
     node.requested_accelerators = vec![(gpus, 2 * 3_600 * 1_000_000)];
     let pod = outcome.record.pods.change(PodId(0));
     pod.requests = (*pod.requests).clone().with(gpus, 2).into();
-    let cost = Summary::of(&outcome).cost;
+    let cost = Summary::from_outcome(&outcome).cost;
     near(before - cost.idle.amount, (0.096 + 0.002_191_781) * 0.5);
     near(cost.by_workload.iter().map(|part| part.amount).sum(), cost.total);
 }
 
 #[test]
 fn phases_and_idle_cost_follow_the_lives_of_nodes() {
-    let cost = Summary::of(&synthetic::outcome()).cost;
+    let cost = Summary::from_outcome(&synthetic::outcome()).cost;
     // The Spot node: 30 s to Ready, 10 s from the decision to the end; the last one: 40 s to Ready.
     near(cost.phases.starting, 0.04 * 30.0 / 3_600.0 + 0.0816 * 40.0 / 3_600.0);
     near(cost.phases.draining, 0.04 * 10.0 / 3_600.0);
@@ -224,7 +224,7 @@ fn phases_and_idle_cost_follow_the_lives_of_nodes() {
 
 #[test]
 fn a_pod_that_never_had_a_node_counts_with_the_time_it_waited() {
-    let pods = Summary::of(&synthetic::outcome()).pods;
+    let pods = Summary::from_outcome(&synthetic::outcome()).pods;
     let waits = pods.wait_for_node.expect("pods waited");
     // Waits are 0, 40 and 50 s, and 100 s from creation to the end; daemons are left out.
     assert_eq!((pods.created, pods.daemon_pods_created, pods.pending_at_end, waits.count), (4, 2, 1, 4));
@@ -235,7 +235,7 @@ fn a_pod_that_never_had_a_node_counts_with_the_time_it_waited() {
 
 #[test]
 fn ready_nodes_and_utilisation_are_weighted_by_time() {
-    let summary = Summary::of(&synthetic::outcome());
+    let summary = Summary::from_outcome(&synthetic::outcome());
     near(summary.nodes.mean_ready.expect("a mean"), 2.172_222);
     assert_eq!((summary.nodes.max_ready, summary.nodes.at_start, summary.nodes.at_end), (3, 1, 2));
     assert_eq!((summary.nodes.launches, summary.nodes.failed_launches), (2, 1));
@@ -245,7 +245,7 @@ fn ready_nodes_and_utilisation_are_weighted_by_time() {
 
 #[test]
 fn objectives_are_held_against_what_happened() {
-    let summary = Summary::of(&synthetic::outcome());
+    let summary = Summary::from_outcome(&synthetic::outcome());
     let verdicts: Vec<_> = summary.objectives.iter().map(|o| (o.name.as_str(), o.met)).collect();
     assert_eq!(verdicts, [("pending_p99", Some(false)), ("request_p99", Some(false)), ("cost", Some(true))]);
     let mut outcome = synthetic::outcome();
@@ -256,7 +256,7 @@ fn objectives_are_held_against_what_happened() {
         pending_p95: Some(SimDuration::from_secs(10)),
         ..Objectives::default()
     };
-    let summary = Summary::of(&outcome);
+    let summary = Summary::from_outcome(&outcome);
     let verdicts: Vec<_> = summary.objectives.iter().map(|o| (o.name.as_str(), o.met, o.actual)).collect();
     assert_eq!(
         verdicts,
@@ -269,16 +269,16 @@ fn objectives_are_held_against_what_happened() {
     );
     let table = terminal::table(&summary);
     assert!(table.contains("objective unavailable_pod_minutes met: 30.0 pod-minutes against at most 30.0"), "{table}");
-    let nothing = Summary::of(&synthetic::empty());
+    let nothing = Summary::from_outcome(&synthetic::empty());
     assert_eq!(nothing.objectives.iter().map(|o| o.met).collect::<Vec<_>>(), [None, None, Some(true)]);
 }
 
 #[test]
 fn a_run_without_anything_still_makes_a_report() {
     let outcome = synthetic::empty();
-    assert!(Plots::of(&outcome).expect("plots").drawn.is_empty());
+    assert!(Plots::from_outcome(&outcome).expect("plots").drawn.is_empty());
     assert!(html(&outcome).contains("There are no plots"));
-    let summary = Summary::of(&outcome);
+    let summary = Summary::from_outcome(&outcome);
     assert_eq!((summary.cost.per_hour, summary.nodes.mean_ready), (None, None));
     assert!(terminal::table(&summary).contains("$0.0000"));
 }
@@ -290,7 +290,7 @@ fn a_plot_without_data_is_left_out_and_the_page_says_so() {
         let pod = outcome.record.pods.change(id);
         (pod.scheduled, pod.ready) = (Some(pod.created), Some(pod.created));
     }
-    let plots = Plots::of(&outcome).expect("plots");
+    let plots = Plots::from_outcome(&outcome).expect("plots");
     let files: Vec<_> = plots.drawn.iter().map(|plot| plot.file).collect();
     assert_eq!(files, ["replicas.svg", "metrics.svg", "queues.svg", "nodes.svg", "latency.svg"]);
     assert!(html(&outcome).contains("\u{201c}Pods on their way\u{201d} is left out"));
@@ -353,7 +353,7 @@ fn the_page_shows_the_figures_of_the_summary_and_escapes_every_text() {
     let page = html(&outcome);
     assert!(page.contains("12\u{a0}ms of CPU"), "a number stays with its unit");
     let page = page.replace('\u{a0}', " ");
-    let summary = Summary::of(&outcome);
+    let summary = Summary::from_outcome(&outcome);
     let money = |amount| report::format::money("USD", amount);
     for figure in [
         money(summary.cost.total),
@@ -374,7 +374,7 @@ fn the_page_shows_the_figures_of_the_summary_and_escapes_every_text() {
 }
 
 fn write(outcome: &Outcome, out: &Path) -> Result<std::path::PathBuf, report::ReportError> {
-    report::write(outcome, &Summary::of(outcome), COMMAND, None, out)
+    report::write(outcome, &Summary::from_outcome(outcome), COMMAND, None, out)
 }
 
 fn contents(directory: &Path) -> Vec<(String, Vec<u8>)> {
@@ -525,7 +525,7 @@ fn a_workload_without_answers_has_no_response_time() {
     let mut outcome = synthetic::outcome();
     outcome.requests[0].completed = 0.0;
     outcome.requests[0].response = None;
-    let summary = Summary::of(&outcome);
+    let summary = Summary::from_outcome(&outcome);
     let table = report::terminal::table(&summary);
     let line = table.lines().find(|line| line.contains("web/frontend") && line.contains('–')).unwrap();
     assert_eq!(line.matches('–').count(), 4, "{line}");
@@ -538,7 +538,7 @@ fn fast_answers_to_some_do_not_make_up_for_none_to_others() {
     let mut outcome = synthetic::outcome();
     outcome.about.objectives.request_p99 = Some(nodecast::domain::SimDuration::from_secs(1));
     let judged = |outcome: &Outcome| {
-        let summary = Summary::of(outcome);
+        let summary = Summary::from_outcome(outcome);
         let objective = summary.objectives.iter().find(|objective| objective.name == "request_p99").unwrap().clone();
         (objective, report::terminal::table(&summary))
     };

@@ -15,8 +15,8 @@ const BYTES_MAX: usize = 1_000_000;
 const DAY: i64 = 86_400;
 
 fn html(outcome: &Outcome) -> String {
-    let plots = Plots::of(outcome).unwrap();
-    page::render(outcome, &Summary::of(outcome), &plots, "nodecast run scenario.yaml")
+    let plots = Plots::from_outcome(outcome).unwrap();
+    page::render(outcome, &Summary::from_outcome(outcome), &plots, "nodecast run scenario.yaml")
 }
 
 /// The data that the page's script reads.
@@ -201,7 +201,7 @@ fn large() -> Outcome {
             own
         })
         .collect();
-    let pod = record.pods.of(PodId(0));
+    let pod = record.pods.facts(PodId(0));
     record.pods = (0..14_000_u32)
         .map(|n| {
             let mut own = pod.clone();
@@ -426,7 +426,7 @@ fn more_nodes_than_drawn() -> Outcome {
         .collect();
     record.pods = (0..40_000_u32)
         .map(|n| {
-            let mut own = record.pods.of(PodId(n % 14_000));
+            let mut own = record.pods.facts(PodId(n % 14_000));
             let from = i64::from(n % 3_400) * 25 + 40;
             own.created = at(from) + SimDuration::from_millis(i64::from(n) * 31 % 60_000);
             (own.scheduled, own.ready) = (Some(own.created), Some(own.created + SimDuration::from_secs(2)));

@@ -158,7 +158,7 @@ fn karpenter_fills_a_reservation_before_it_pays_on_demand() {
     let pool = pool("reserved, on-demand", "[{ tags: { team: web } }]");
     let outcome = run(&pool, &format!("ec2: {{ {QUIET}, {reserved} }}"));
     assert_eq!((launched(&outcome, "reserved").count(), launched(&outcome, "on-demand").count()), (4, 2));
-    assert_eq!(Summary::of(&outcome).pods.pending_at_end, 0);
+    assert_eq!(Summary::from_outcome(&outcome).pods.pending_at_end, 0);
     // m5.xlarge costs 0.192: the four are paid for by the reservation, the other two by themselves.
     let (used, unused) =
         (of_item(&outcome, BillItem::CapacityReservation), of_item(&outcome, BillItem::UnusedCapacityReservation));
@@ -166,7 +166,7 @@ fn karpenter_fills_a_reservation_before_it_pays_on_demand() {
     assert!(unused > 0.0 && unused < 0.05, "unused until the nodes run: {unused}");
     let instances = of_item(&outcome, BillItem::Instance);
     assert!((0.36..0.384).contains(&instances), "{instances}");
-    let summary = Summary::of(&outcome);
+    let summary = Summary::from_outcome(&outcome);
     assert!(summary.cost.by_capacity_type.iter().any(|part| part.name == "reserved"));
 }
 
@@ -224,7 +224,7 @@ fn recorded_availability_is_what_can_be_had_and_a_drop_takes_instances() {
     assert!((3..=4).contains(&notices), "{notices} of 4 have their notice within five minutes");
     let refused = outcome.record.events.iter().filter(|event| event.kind == EventKind::LaunchFailed);
     assert!(refused.into_iter().any(|event| event.message.contains("InsufficientInstanceCapacity")));
-    assert!(Summary::of(&outcome).pods.pending_at_end >= 4);
+    assert!(Summary::from_outcome(&outcome).pods.pending_at_end >= 4);
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn a_capacity_block_is_left_ten_minutes_before_ec2_takes_it_back_and_costs_its_o
     assert_eq!(left, [140; 4], "forty minutes before the end");
     assert!(launched(&outcome, "reserved").all(|node| node.terminating.is_some_and(|at| minutes(at) < 150)));
     assert_eq!(launched(&outcome, "on-demand").count(), 6, "nothing is launched into a block that ends");
-    assert_eq!(Summary::of(&outcome).pods.pending_at_end, 0);
+    assert_eq!(Summary::from_outcome(&outcome).pods.pending_at_end, 0);
     let (used, unused) =
         (of_item(&outcome, BillItem::CapacityReservation), of_item(&outcome, BillItem::UnusedCapacityReservation));
     assert!((used + unused - 3.0 * 4.0 * 0.05).abs() < 1e-6, "{used} and {unused}");

@@ -70,14 +70,14 @@ fn s1_c_pods_that_request_nothing_wait_for_pod_slots_and_a_node_is_launched_for_
     let group = record.nodes.iter().position(|node| matches!(node.origin, NodeOrigin::NodeGroup(_))).unwrap();
     let refused = record.events.iter().find(|event| event.kind == EventKind::PodUnschedulable).unwrap();
     assert_eq!(refused.message, "0/1 nodes are available: 1 Too many pods.", "{}", refused.at);
-    let waiting = record.pods.of(refused.pod.unwrap());
+    let waiting = record.pods.facts(refused.pod.unwrap());
     assert_eq!((waiting.requests.cpu_milli(), waiting.requests.memory_bytes()), (0, 0));
     // Seventeen pods are on the worker group's node, and never more.
     let there = |pod: &nodecast::world::record::PodFacts| pod.node.is_some_and(|node| node.index() == group);
     assert_eq!(record.pods.iter().filter(|pod| there(pod)).count(), 17);
     let launched = record.nodes.iter().find(|node| matches!(node.origin, NodeOrigin::NodePool(_))).unwrap();
     assert!(launched.requested > refused.at && launched.requested - refused.at < SimDuration::from_secs(15));
-    let placed = record.pods.of(refused.pod.unwrap());
+    let placed = record.pods.facts(refused.pod.unwrap());
     assert_eq!(placed.node.map(|node| record.nodes[node.index()].name.clone()), Some(launched.name.clone()));
     assert!(record.pods.iter().all(|pod| pod.ready.is_some()));
 }
@@ -133,14 +133,14 @@ fn the_metric_moves_no_more_often_than_it_is_scraped() {
 #[test]
 fn the_report_shows_the_metric_against_its_target_and_why_each_change_came() {
     let outcome = outcome();
-    let summary = Summary::of(outcome);
+    let summary = Summary::from_outcome(outcome);
     let table = terminal::table(&summary);
     let why = "s0-prometheus 26/10 (avg), asks for 3";
     let line = table.lines().find(|line| line.ends_with(why)).unwrap_or_else(|| panic!("{table}"));
     assert_eq!(line.split_whitespace().take(4).collect::<Vec<_>>()[0], "web/nginx", "{line}");
     let figures = table.lines().take_while(|line| !line.ends_with("warning:"));
     assert!(figures.into_iter().all(|line| line.chars().count() <= 100), "{table}");
-    let plots = Plots::of(outcome).unwrap();
+    let plots = Plots::from_outcome(outcome).unwrap();
     let plot = plots.drawn.iter().find(|plot| plot.file == "metrics.svg").unwrap();
     assert!(plot.svg.contains("s0-prometheus") && plot.svg.contains("target of web/keda-hpa-nginx"));
     assert!(page::render(outcome, &summary, &plots, "nodecast run").contains(why));

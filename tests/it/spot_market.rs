@@ -22,7 +22,7 @@ fn run_file(path: &Path, policy: Option<&str>) -> Outcome {
 
 fn run_storm(policy: &str) -> (Outcome, Summary) {
     let outcome = run_file(&storm_directory().join("scenario.yaml"), Some(policy));
-    let summary = Summary::of(&outcome);
+    let summary = Summary::from_outcome(&outcome);
     (outcome, summary)
 }
 
@@ -138,9 +138,9 @@ fn a_throttled_account_launches_later_but_launches() {
                     faults:\n  - { at: 0s, for: 30m, api_throttle: { size: 2, per_second: 1 } }";
     let outcome = shop("30m", "v1.13", throttle);
     assert!(of_kind(&outcome, EventKind::CallThrottled) > 0);
-    let summary = Summary::of(&outcome);
+    let summary = Summary::from_outcome(&outcome);
     assert_eq!((summary.pods.pending_at_end, summary.nodes.failed_launches), (0, 0));
-    let calm = Summary::of(&shop("30m", "v1.13", "ec2: { spot: { interruptions: none } }"));
+    let calm = Summary::from_outcome(&shop("30m", "v1.13", "ec2: { spot: { interruptions: none } }"));
     let longest = |summary: &Summary| summary.pods.wait_for_node.unwrap().max_seconds;
     assert!(longest(&summary) > longest(&calm));
 }
@@ -148,7 +148,7 @@ fn a_throttled_account_launches_later_but_launches() {
 #[test]
 fn slow_boots_take_as_many_times_as_long() {
     let median =
-        |settings: &str| Summary::of(&shop("20m", "v1.13", settings)).nodes.launch_to_ready.unwrap().p50_seconds;
+        |settings: &str| Summary::from_outcome(&shop("20m", "v1.13", settings)).nodes.launch_to_ready.unwrap().p50_seconds;
     let calm = median("ec2: { spot: { interruptions: none } }");
     let slow = median("ec2: { spot: { interruptions: none } }\nfaults:\n  - { at: 0s, slow_boot: { factor: 3 } }");
     assert!((slow / calm - 3.0).abs() < 1e-3, "{slow} against {calm}");

@@ -86,7 +86,7 @@ fn refused_static_claim_is_followed_by_next_claim() {
         let outcome = without_capacity(settings, replicas);
         let calls = outcome.record.events.iter().filter(|event| event.kind == EventKind::LaunchRequested);
         let failed_calls = calls.filter(|event| event.at.as_secs_f64() < 600.0).count() as u32;
-        let summary = Summary::of(&outcome);
+        let summary = Summary::from_outcome(&outcome);
         let refused = summary.nodes.failed_without_call as u32;
         // EC2 is asked again when the three minutes of the last refusal are over, at most once for each missing node.
         assert!((2..=5 * replicas).contains(&failed_calls), "{failed_calls} calls");

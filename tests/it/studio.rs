@@ -48,7 +48,7 @@ impl Answer {
 }
 
 impl Studio {
-    fn of(arguments: &[&str]) -> Self {
+    fn from_arguments(arguments: &[&str]) -> Self {
         let mut process = Command::new(cargo_bin!("nodecast"))
             .args(["studio", "--no-open"])
             .args(arguments)
@@ -146,7 +146,7 @@ const AFTER: &str = "consolidate-after.NodePool-spot";
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
 fn nobody_is_let_in_but_the_page_itself() {
-    let studio = Studio::of(&[&[SCENARIO][..], &SHORT].concat());
+    let studio = Studio::from_arguments(&[&[SCENARIO][..], &SHORT].concat());
     let own = format!("/{}/", studio.token);
     let status = |path: &str, more: &str| read(studio.send("GET", path, "", more)).status;
     assert_eq!(status(&own, ""), 200);
@@ -181,7 +181,7 @@ fn nobody_is_let_in_but_the_page_itself() {
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
 fn connections_without_token_leave_room_for_the_page() {
-    let studio = Studio::of(&[&[SCENARIO][..], &SHORT].concat());
+    let studio = Studio::from_arguments(&[&[SCENARIO][..], &SHORT].concat());
     let host = format!("Host: 127.0.0.1:{}\r\n", studio.port);
     let slow: Vec<TcpStream> = (0..90).map(|_| studio.connect()).collect();
     for (number, mut stream) in slow.iter().enumerate() {
@@ -203,7 +203,7 @@ fn connections_without_token_leave_room_for_the_page() {
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
 fn hostile_input_is_refused_and_harms_nobody() {
-    let studio = Studio::of(&[&[SCENARIO][..], &SHORT].concat());
+    let studio = Studio::from_arguments(&[&[SCENARIO][..], &SHORT].concat());
     let status = |method: &str, path: &str, body: &str| studio.ask(method, path, body).status;
     assert_eq!(status("PUT", "", ""), 405);
     assert_eq!(status("GET", "run", ""), 405);
@@ -253,7 +253,7 @@ fn hostile_input_is_refused_and_harms_nobody() {
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
 fn what_is_shown_is_what_run_says_of_the_same_values() {
-    let studio = Studio::of(&[&[SCENARIO][..], &SHORT].concat());
+    let studio = Studio::from_arguments(&[&[SCENARIO][..], &SHORT].concat());
     let about = studio.about();
     let values = json!({ AFTER: another(&about, AFTER), "load": "1.3", "spot-storm": "50" });
     let answer = studio.run(&values);
@@ -299,7 +299,7 @@ fn what_is_shown_is_what_run_says_of_the_same_values() {
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
 fn a_later_move_ends_the_one_before() {
-    let studio = Studio::of(&[SCENARIO, "--replications", "200", "--threads", "1"]);
+    let studio = Studio::from_arguments(&[SCENARIO, "--replications", "200", "--threads", "1"]);
     let begin = |after: &str| {
         let body = json!({ "page": "test", "values": { AFTER: after } }).to_string();
         studio.send("POST", &format!("/{}/run", studio.token), &body, "")
@@ -330,7 +330,7 @@ const LETS_GO_WITHIN: Duration =
 #[expect(clippy::print_stdout, reason = "the time that is measured is for people, too")]
 fn what_is_no_longer_wanted_is_let_go_of() {
     // One thread, so that the state that is asked for next waits for the one before to let go.
-    let studio = Studio::of(&[SCENARIO, "--replications", "200", "--threads", "1"]);
+    let studio = Studio::from_arguments(&[SCENARIO, "--replications", "200", "--threads", "1"]);
     // Today with the first seed is known from the start: whoever takes it up has its number at once.
     let mut longest = Duration::ZERO;
     for (after, millis) in [("10m", 5), ("15m", 40), ("20m", 130), ("30m", 250), ("45m", 370)] {
@@ -355,7 +355,7 @@ fn what_is_written_is_a_scenario_that_compares() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("kept");
     let folder = folder.to_str().unwrap();
-    let studio = Studio::of(&[&[SCENARIO, "--write", folder][..], &SHORT].concat());
+    let studio = Studio::from_arguments(&[&[SCENARIO, "--write", folder][..], &SHORT].concat());
     let entries = json!([
         { "name": "calm", "values": { AFTER: "10m" } },
         { "name": "calm", "values": { AFTER: "30m", "consolidation.NodePool-spot": "WhenEmpty" } },

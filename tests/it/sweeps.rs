@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use nodecast::report::format::{Known, Measure};
+use nodecast::report::format::{IntervalFigure, Measure};
 
 use crate::cli::Place;
 
@@ -84,7 +84,7 @@ fn figures_of_a_sweep_have_their_intervals_and_one_replication_says_that_it_has_
     let against = &json["results"][1]["against_cheapest"]["relative"];
     let end = |name: &str| against[name].as_f64();
     let (mean, low, high) = (end("mean").unwrap(), end("low"), end("high"));
-    let shown = Known { mean, low, high, ends: false, signed: true }.text(Measure::Share);
+    let shown = IntervalFigure { mean, low, high, ends: false, signed: true }.text(Measure::Share);
     assert!(low > Some(0.0) && shown.starts_with('+') && out.contains(&shown), "{against} {shown} {out}");
     let (out, json, page, _) = swept("", &["--set", types, "--replications", "1"]);
     assert!(json["results"][1]["against_cheapest"]["difference"]["low"].is_null());

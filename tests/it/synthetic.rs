@@ -316,7 +316,7 @@ fn line(item: BillItem, node: Option<u32>, from: i64, to: i64, price: &str, qual
         to: at(to),
         billed,
         rate: rate(price),
-        amount: Accrual::of(rate(price), billed).total(),
+        amount: Accrual::new(rate(price), billed).total(),
         quality,
     }
 }

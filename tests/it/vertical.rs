@@ -310,7 +310,7 @@ fn what_is_requested_by_nobody_follows_requests_while_pods_are_resized() {
     let spans: Vec<_> =
         resized.requests_between(SimTime::ZERO, SimTime::ZERO + SimDuration::from_secs(172_800)).collect();
     assert!(spans.windows(2).all(|pair| pair[0].1 == pair[1].0) && spans.len() == resized.requested_before.len() + 1);
-    let summary = Summary::of(&outcome);
+    let summary = Summary::from_outcome(&outcome);
     assert!(summary.cost.total > 0.0);
 }
 

@@ -72,7 +72,7 @@ fn node_of<'o>(outcome: &'o Outcome, pod: &PodFacts) -> &'o NodeFacts {
 }
 
 fn first(outcome: &Outcome) -> PodFacts {
-    outcome.record.pods.of(PodId(0))
+    outcome.record.pods.facts(PodId(0))
 }
 
 fn zone_of(outcome: &Outcome, pod: &PodFacts) -> String {

@@ -148,7 +148,7 @@ fn pods_of_a_stateful_set_are_missing_until_the_next_of_their_names_are_ready() 
         containers: [{name: db, image: db, resources: {requests: {cpu: 500m, memory: 1Gi}}}]\n";
     let outage = "faults: [{ at: 30m, for: 40m, zone_outage: { zone: us-east-1a, mode: power } }]";
     let outcome = karpenter("2h", outage, &format!("{}{set}", class("WaitForFirstConsumer", false)));
-    let churn = nodecast::report::Summary::of(&outcome).churn;
+    let churn = nodecast::report::Summary::from_outcome(&outcome).churn;
     assert_eq!(churn.evictions, 2);
     // Forty minutes each, and what it takes to notice that the power is back, and to start.
     assert!((4_500.0..5_700.0).contains(&churn.ready_time_lost_seconds), "{}", churn.ready_time_lost_seconds);

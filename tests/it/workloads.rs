@@ -270,7 +270,7 @@ fn of_jobs_the_pods_are_counted_that_they_want() {
     }
     assert_eq!(Vec::from_iter(seen), [0, 1, 2]);
     // The clock makes the Jobs of a CronJob, and no autoscaler.
-    let scaling = nodecast::report::Summary::of(&cron("")).scaling;
+    let scaling = nodecast::report::Summary::from_outcome(&cron("")).scaling;
     assert_eq!((scaling.rescales, scaling.changes_in_all), (0, 6));
 }
 

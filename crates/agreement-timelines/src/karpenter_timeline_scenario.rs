@@ -63,7 +63,7 @@ fn simulate(case: &Value, types: &Value, folder: &Path) -> Result<Simulated, Str
     if case["expected"]["stable"] == "aggregate" {
         return Ok(Simulated::NotStated("the real program's runs differ by chance".to_owned()));
     }
-    let stated = match Stated::of(case, types) {
+    let stated = match ScenarioFiles::new(case, types) {
         Ok(stated) => stated,
         Err(why) => return Ok(Simulated::NotStated(why)),
     };
@@ -81,7 +81,7 @@ fn simulate(case: &Value, types: &Value, folder: &Path) -> Result<Simulated, Str
 
 /// A scenario and the files that it names, in JSON, which is YAML.
 #[derive(Default)]
-struct Stated {
+struct ScenarioFiles {
     scenario: Value,
     files: Vec<(String, Vec<Value>)>,
     /// What exists from the start.
@@ -94,8 +94,8 @@ struct Stated {
     applied: BTreeMap<(&'static str, String), Value>,
 }
 
-impl Stated {
-    fn of(case: &Value, types: &Value) -> Result<Self, String> {
+impl ScenarioFiles {
+    fn new(case: &Value, types: &Value) -> Result<Self, String> {
         let mut own = Self::default();
         own.pools(case, types)?;
         for action in list(case, "actions")? {

@@ -188,7 +188,7 @@ pub struct Run {
     window: Option<TimerId>,
     step_planned: bool,
     /// What else the machine can read.
-    seen: Seen,
+    seen: ReplayState,
     protected: Derived<ProtectedByBudgets>,
     /// Workloads whose pods nobody replaces.
     bare: BTreeSet<WorkloadId>,
@@ -214,7 +214,7 @@ enum Happening {
 
 /// What Karpenter reads beside the cluster.
 #[derive(Debug, Default)]
-struct Seen {
+struct ReplayState {
     /// Pods that wait, in order of creation.
     waiting: Vec<PodId>,
     /// The status of each PodDisruptionBudget, as last written.
@@ -223,7 +223,7 @@ struct Seen {
     protections: Protections,
 }
 
-impl Outside for Seen {
+impl Outside for ReplayState {
     fn unschedulable_pods(&self, _cluster: &Cluster) -> Vec<PodId> {
         self.waiting.clone()
     }
@@ -254,7 +254,7 @@ impl Run {
             machine,
             window: None,
             step_planned: false,
-            seen: Seen::default(),
+            seen: ReplayState::default(),
             protected: Derived::new(&world),
             bare: BTreeSet::new(),
             machines: BTreeMap::new(),

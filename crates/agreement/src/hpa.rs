@@ -264,7 +264,7 @@ fn same_log(log: &[Recommendation], expected: &Value) -> Result<(), String> {
 /// The release that the cases were taken from, with a case's own constants and gates.
 fn parameters(case: &Value) -> Result<HpaParameters, String> {
     let version = KubernetesVersion::from_minor(KubernetesVersion::NEWEST).unwrap_or_default();
-    let (default, given, gates) = (HpaParameters::of(version), &case["params"], &case["gates"]);
+    let (default, given, gates) = (HpaParameters::for_version(version), &case["params"], &case["gates"]);
     // Cases without parameters come from unit tests, which have shorter periods than production.
     Ok(HpaParameters {
         tolerance_up: number_or(given, "tolerance_up", default.tolerance_up)?,

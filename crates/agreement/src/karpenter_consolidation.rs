@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use nodecast_karpenter::disruption::{
-    Candidate, ClusterView, Command, Decision, Found, Method, NodeFacts, PodBudget, PodPlace, PodView, PodsDigest,
+    Candidate, ClusterView, Command, Decision, MethodResult, Method, NodeFacts, PodBudget, PodPlace, PodView, EvictionCost,
     WhatIf, candidates, emptiness, evaluate, multi_node,
 };
 use nodecast_karpenter::packing::{NodeView, Packer, PackingSetup, PendingPod, PlannedClaim, PoolView, Situation};
@@ -100,7 +100,7 @@ pub fn with_cluster<R>(
     let answer = case.with(|setup: PackingSetup<'_>, situation: &Situation<'_>| {
         let pending: Vec<PendingPod<'_>> =
             situation.pods.iter().zip(numbered).map(|(pod, uid_rank)| PendingPod { uid_rank, ..*pod }).collect();
-        let digests: Vec<PodsDigest> = pods.iter().map(|pods| PodsDigest::of(pods)).collect();
+        let digests: Vec<EvictionCost> = pods.iter().map(|pods| EvictionCost::from_pods(pods)).collect();
         let facts = situation.nodes.iter().zip(pods.iter().zip(&digests)).zip(&case.nodes);
         let nodes: Vec<NodeFacts<'_>> = facts.map(|((view, pods), own)| node_facts(*view, pods, &own.node)).collect();
         let pools: &[PoolView<'_>] = setup.pools;
@@ -149,7 +149,7 @@ fn pod_view(pod: &CasePod, uid_rank: u64) -> PodView<'_> {
 
 fn node_facts<'a>(
     view: NodeView<'a>,
-    (pods, digest): (&'a Vec<PodView<'a>>, &'a PodsDigest),
+    (pods, digest): (&'a Vec<PodView<'a>>, &'a EvictionCost),
     node: &'a NodeObject,
 ) -> NodeFacts<'a> {
     NodeFacts {
@@ -190,8 +190,8 @@ fn measure(packer: &mut Packer<'_>, view: &ClusterView<'_>) -> String {
 pub fn multi(packer: &mut Packer<'_>, view: &ClusterView<'_>, found: &[Candidate]) -> Option<Command> {
     let mut allowances = view.allowances(DisruptionReason::Underutilized, 0);
     match multi_node(&mut WhatIf::new(packer, view), found, &mut allowances, None) {
-        Found::Command(command) => Some(command),
-        Found::Nothing | Found::NotNow => None,
+        MethodResult::Command(command) => Some(command),
+        MethodResult::Nothing | MethodResult::NotNow => None,
     }
 }
 
@@ -204,8 +204,8 @@ fn compare(packer: &mut Packer<'_>, view: &ClusterView<'_>, expected: &Value) ->
     let mut empty: Vec<String> = empty.iter().map(|own| name(own.node)).collect();
     let mut allowances = view.allowances(DisruptionReason::Empty, 0);
     let taken: Vec<String> = match emptiness(&candidates(view, Method::Emptiness), &mut allowances) {
-        Found::Command(command) => command.nodes.iter().map(|&node| name(node)).collect(),
-        Found::Nothing | Found::NotNow => Vec::new(),
+        MethodResult::Command(command) => command.nodes.iter().map(|&node| name(node)).collect(),
+        MethodResult::Nothing | MethodResult::NotNow => Vec::new(),
     };
     if let Some(left) = empty.iter().find(|own| !taken.contains(own)) {
         return Err(format!("emptiness leaves {left}"));

@@ -296,7 +296,7 @@ fn fallback_case(input: &Value, expected: &Value) -> Result<(), String> {
 }
 
 fn scaled_job(input: &Value) -> Result<ScaledJob, String> {
-    let job = JobSpec::of(Arc::new(PodSpec::default()));
+    let job = JobSpec::from_template(Arc::new(PodSpec::default()));
     let mut job = ScaledJob::new(Symbol::new("default"), Symbol::new("case"), job, Vec::new());
     job.min_replica_count = integer(input, "minReplicaCount")?.unwrap_or(0);
     job.max_replica_count = integer(input, "maxReplicaCount")?.unwrap_or(100);

@@ -6,7 +6,7 @@
 //! Deviation: if an iteration takes no simulated time, its time limits never bind. `salvo-scale-up-budget` never
 //! binds.
 
-use super::ground::{ClusterGround, Ground, RoomGround};
+use super::ground::{ClusterGround, CandidateNodes, NewNodeCapacity};
 use super::snapshot::{NodeAt, PodAt, Snapshot};
 use super::view::{NodeTemplate, PodTraits};
 use crate::controller_time::{self as model, EstimateWork};
@@ -110,7 +110,7 @@ pub fn estimate_within(
     let estimate = if beyond {
         pack(&mut ClusterGround::new(snapshot, template, groups, &shapes), groups, &order, packing)
     } else {
-        pack(&mut RoomGround::new(snapshot, template, &shapes), groups, &order, packing)
+        pack(&mut NewNodeCapacity::new(snapshot, template, &shapes), groups, &order, packing)
     };
     snapshot.go_back(mark);
     estimate
@@ -239,7 +239,7 @@ impl Packing {
         }
     }
 
-    fn add_node(&mut self, ground: &mut impl Ground) {
+    fn add_node(&mut self, ground: &mut impl CandidateNodes) {
         self.added += 1;
         self.work.opened += 1;
         self.pods_on.push(0);
@@ -247,7 +247,7 @@ impl Packing {
     }
 }
 
-fn pack(ground: &mut impl Ground, groups: &[PackingGroup<'_>], order: &PackingOrder, mut packing: Packing) -> Estimate {
+fn pack(ground: &mut impl CandidateNodes, groups: &[PackingGroup<'_>], order: &PackingOrder, mut packing: Packing) -> Estimate {
     let mut placed = vec![0; groups.len()];
     let mut more_nodes = true;
     for (turn, &group) in order.groups.iter().enumerate() {
@@ -280,7 +280,7 @@ fn pack(ground: &mut impl Ground, groups: &[PackingGroup<'_>], order: &PackingOr
 
 /// Packs the rest of a group onto the newest node, then onto fresh ones. Gives back whether further groups may add nodes,
 /// and how many pods got a place.
-fn place_on_fresh_nodes(ground: &mut impl Ground, packing: &mut Packing, pods: usize) -> (bool, usize) {
+fn place_on_fresh_nodes(ground: &mut impl CandidateNodes, packing: &mut Packing, pods: usize) -> (bool, usize) {
     for done in 0..pods {
         packing.count_pod();
         let mut found = false;
@@ -319,7 +319,7 @@ fn place_on_fresh_nodes(ground: &mut impl Ground, packing: &mut Packing, pods: u
 }
 
 /// Packs one node and takes the others to hold as many.
-fn fast_path(ground: &mut impl Ground, packing: &mut Packing, pods: usize) -> (bool, usize) {
+fn fast_path(ground: &mut impl CandidateNodes, packing: &mut Packing, pods: usize) -> (bool, usize) {
     if pods == 0 {
         return (true, 0);
     }

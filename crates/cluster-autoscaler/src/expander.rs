@@ -118,7 +118,7 @@ pub struct PodPrice {
 
 impl PodPrice {
     /// The price of what `requests` name.
-    pub fn of(&self, requests: &Resources) -> f64 {
+    pub fn price(&self, requests: &Resources) -> f64 {
         let gib = (1_i64 << 30) as f64;
         self.per_cpu * requests.cpu_milli() as f64 / 1_000.0
             + self.per_gib * requests.memory_bytes() as f64 / gib
@@ -258,8 +258,8 @@ pub fn preferred_cpu(cluster_nodes: usize) -> i64 {
 fn price_score(option: &ExpansionOption, facts: &GroupFacts<'_>, context: &ExpanderContext<'_>) -> Option<f64> {
     let pods = context.pod_price?;
     let nodes = facts.price_per_hour? * option.nodes as f64;
-    let stabilization = pods.of(&Resources::cpu_memory(STABILIZATION.0, STABILIZATION.1));
-    let worth = (nodes + stabilization) / (pods.of(&option.requested) + stabilization);
+    let stabilization = pods.price(&Resources::cpu_memory(STABILIZATION.0, STABILIZATION.1));
+    let worth = (nodes + stabilization) / (pods.price(&option.requested) + stabilization);
     let preferred = preferred_cpu(context.cluster_nodes) as f64 * 1_000.0;
     let own = facts.template.capacity.cpu_milli() as f64;
     let unfitness = (preferred / own).max(own / preferred);

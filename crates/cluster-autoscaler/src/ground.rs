@@ -4,10 +4,10 @@
 use super::estimator::{PackingGroup, spreads_over_hosts};
 use super::snapshot::{NodeAt, PodAt, Snapshot};
 use super::view::NodeTemplate;
-use nodecast_scheduler::{Reason, Room, ShapeId};
+use nodecast_scheduler::{Reason, FreeCapacity, ShapeId};
 
 /// New nodes that pods are packed on. Nodes are numbered in order of creation.
-pub(super) trait Ground {
+pub(super) trait CandidateNodes {
     /// Says which group's pods come next.
     fn begin(&mut self, group: usize);
     /// Places one pod on the first new node that takes it, from where the last search stopped.
@@ -22,14 +22,14 @@ pub(super) trait Ground {
 }
 
 /// A table of what is left on each new node.
-pub(super) struct RoomGround<'a> {
+pub(super) struct NewNodeCapacity<'a> {
     snapshot: &'a mut Snapshot,
     shapes: &'a [ShapeId],
     /// Whether pods of each group may run on such nodes at all, as far as labels and taints go.
     may_run: Vec<bool>,
-    fresh: Option<Room>,
+    fresh: Option<FreeCapacity>,
     cordoned: bool,
-    rooms: Vec<Room>,
+    rooms: Vec<FreeCapacity>,
     /// For the current group, the next node at or after each that may still take a pod; one more than nodes.
     skip: Vec<u32>,
     shape: ShapeId,
@@ -38,7 +38,7 @@ pub(super) struct RoomGround<'a> {
     old_nodes: usize,
 }
 
-impl<'a> RoomGround<'a> {
+impl<'a> NewNodeCapacity<'a> {
     pub(super) fn new(snapshot: &'a mut Snapshot, template: &NodeTemplate, shapes: &'a [ShapeId]) -> Self {
         let old_nodes = snapshot.order().len();
         let mark = snapshot.mark();
@@ -53,7 +53,7 @@ impl<'a> RoomGround<'a> {
                     .all(|reason| matches!(reason, Reason::Insufficient(_) | Reason::TooManyPods | Reason::HostPort)),
             })
             .collect();
-        let fresh = Room::on(snapshot.view(), snapshot.node(at).id);
+        let fresh = FreeCapacity::on(snapshot.view(), snapshot.node(at).id);
         snapshot.go_back(mark);
         Self {
             snapshot,
@@ -91,7 +91,7 @@ impl<'a> RoomGround<'a> {
     }
 }
 
-impl Ground for RoomGround<'_> {
+impl CandidateNodes for NewNodeCapacity<'_> {
     fn begin(&mut self, group: usize) {
         self.shape = self.shapes[group];
         self.open = self.may_run[group];
@@ -173,7 +173,7 @@ impl<'a> ClusterGround<'a> {
     }
 }
 
-impl Ground for ClusterGround<'_> {
+impl CandidateNodes for ClusterGround<'_> {
     fn begin(&mut self, group: usize) {
         (self.group, self.done) = (group, 0);
         self.by_hostname = self.pod().is_some_and(|pod| spreads_over_hosts(self.snapshot.traits(pod)));

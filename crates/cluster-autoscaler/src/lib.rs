@@ -116,14 +116,14 @@ pub struct ClusterAutoscaler {
     speed: Option<u32>,
     /// Whether a scale-up says why nodes of groups do not take pods.
     explains: bool,
-    kept: Kept,
+    kept: LastSnapshot,
 }
 
 /// The snapshot of the last iteration. A copy of the program begins without.
 #[derive(Debug, Default)]
-struct Kept(Snapshot);
+struct LastSnapshot(Snapshot);
 
-impl Clone for Kept {
+impl Clone for LastSnapshot {
     fn clone(&self) -> Self {
         Self::default()
     }
@@ -145,7 +145,7 @@ impl ClusterAutoscaler {
             last_delete_failure: long_ago,
             speed: None,
             explains: false,
-            kept: Kept::default(),
+            kept: LastSnapshot::default(),
             flags,
         }
     }
@@ -222,7 +222,7 @@ impl ClusterAutoscaler {
         let mut snapshot = std::mem::take(&mut self.kept.0);
         let waiting = fill(&self.flags, &mut snapshot, self.next, seen);
         self.iterate(seen, (&mut snapshot, &waiting), actions, ties, &mut iteration);
-        self.kept = Kept(snapshot);
+        self.kept = LastSnapshot(snapshot);
         iteration
     }
 

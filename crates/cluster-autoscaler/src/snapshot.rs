@@ -122,7 +122,7 @@ impl Snapshot {
     }
 
     /// An empty cluster with these namespaces.
-    fn of(namespaces: &[(Symbol, Labels)]) -> Self {
+    fn from_namespaces(namespaces: &[(Symbol, Labels)]) -> Self {
         let view = ClusterView::new(Vec::new(), namespaces.iter().cloned());
         Self { view, namespaces: namespaces.to_vec(), ..Self::default() }
     }
@@ -148,7 +148,7 @@ impl Snapshot {
             || wasteful(self.kinds.len(), placed.len())
             || self.namespaces != seen.namespaces
         {
-            *self = Self { ignores_claims: self.ignores_claims, ..Self::of(seen.namespaces) };
+            *self = Self { ignores_claims: self.ignores_claims, ..Self::from_namespaces(seen.namespaces) };
         }
         self.go_back(Mark(0));
         self.nodes.truncate(self.real.0);

@@ -37,8 +37,8 @@
 //!   spec: { replicas: 5, selector: { matchLabels: { app: web } }, template: { metadata: { labels: { app: web } },
 //!     spec: { containers: [{ name: web, resources: { requests: { cpu: '1', memory: 1Gi } } }] } } } }
 //! "))?;
-//! let question = PackingQuestion::new(objects, Vec::new(), Setting::of(Arc::new(region)))?;
-//! let pass = SinglePass::of(&question);
+//! let question = PackingQuestion::new(objects, Vec::new(), Setting::from_region(Arc::new(region)))?;
+//! let pass = SinglePass::from_question(&question);
 //!
 //! let [claim] = pass.plan.claims.as_slice() else { panic!("one node holds them all") };
 //! assert_eq!((claim.pods.len(), claim.instance_types[0].name), (5, Symbol::new("m5.4xlarge")));
@@ -123,7 +123,7 @@
 //! use nodecast_decisions::domain::{KarpenterVersion, KubernetesVersion, NodePool, SimTime};
 //! use nodecast_decisions::policy::karpenter::{Action, Bare, Input, Karpenter, Settings, Timer};
 //!
-//! let settings = Settings::of(KarpenterVersion::default(), KubernetesVersion::default());
+//! let settings = Settings::new(KarpenterVersion::default(), KubernetesVersion::default());
 //! let mut karpenter = Karpenter::new(settings, vec![NodePool::named("default")], vec![Vec::new()]);
 //! let (cluster, outside) = (Cluster::default(), Bare::default());
 //! let actions = karpenter.step(SimTime::ZERO, &cluster, &outside, Input::Begin);

@@ -93,7 +93,7 @@ pub struct Acted {
 struct Group {
     spec: GroupSpec,
     desired: u32,
-    members: Vec<Held>,
+    members: Vec<MemberState>,
     refusals: Refusals,
     activities: Vec<Log>,
     reactions: u64,
@@ -104,7 +104,7 @@ struct Group {
 
 /// An instance that a group holds.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct MemberState {
     id: InstanceId,
     state: LifecycleState,
     serves: bool,
@@ -198,7 +198,7 @@ impl AutoScaling {
     pub fn adopt(&mut self, group: usize, instance: InstanceId) {
         self.group_of.insert(instance, group);
         let group = &mut self.groups[group];
-        group.members.push(Held {
+        group.members.push(MemberState {
             id: instance,
             state: LifecycleState::InService,
             serves: true,
@@ -260,12 +260,12 @@ impl AutoScaling {
         plan(&group.spec, group.desired, &members, &|zone, spot| group.refusals.holds(zone, spot, now))
     }
 
-    fn held(&self, instance: InstanceId) -> Option<&Held> {
+    fn held(&self, instance: InstanceId) -> Option<&MemberState> {
         let group = &self.groups[self.group_of(instance)?];
         group.members.iter().find(|held| held.id == instance)
     }
 
-    fn held_mut(&mut self, instance: InstanceId) -> Option<(&mut Held, &mut Vec<Log>)> {
+    fn held_mut(&mut self, instance: InstanceId) -> Option<(&mut MemberState, &mut Vec<Log>)> {
         let group = &mut self.groups[*self.group_of.get(&instance)?];
         let held = group.members.iter_mut().find(|held| held.id == instance)?;
         Some((held, &mut group.activities))
@@ -389,7 +389,7 @@ fn cancel(activities: &mut [Log], position: Option<usize>, now: SimTime) {
 }
 
 /// The instance as the plan sees it.
-fn member(group: &Group, held: &Held, ec2: &mut Ec2, now: SimTime) -> Member {
+fn member(group: &Group, held: &MemberState, ec2: &mut Ec2, now: SimTime) -> Member {
     let spec = &group.spec;
     let instance = ec2.instance(held.id).clone();
     let spot = instance.pool.capacity_type == well_known::SPOT;

@@ -47,7 +47,7 @@ const HOUR: SimDuration = SimDuration::from_secs(3_600);
 
 /// What is billed beside the lives of instances.
 #[derive(Clone, Debug, Default)]
-pub struct Beside {
+pub struct NonComputeUsage {
     /// How far into a clock hour the run began.
     pub into_hour: SimDuration,
     /// What moved over the network.
@@ -68,7 +68,7 @@ pub struct Beside {
     pub fargate: Option<(Vec<FargatePod>, FargatePrices)>,
 }
 
-impl Beside {
+impl NonComputeUsage {
     /// The platform of an instance.
     ///
     /// Deviation: nodes without Windows run Linux without a licence, also with custom images. Reserved Instances for
@@ -79,14 +79,14 @@ impl Beside {
 }
 
 /// The bill for everything up to `end`, when whatever still runs stops being counted.
-pub fn bill(ec2: &mut Ec2, end: SimTime, beside: &Beside) -> Bill {
+pub fn bill(ec2: &mut Ec2, end: SimTime, beside: &NonComputeUsage) -> Bill {
     let settings = ec2.settings().billing.clone();
-    let mut listed = Listed::of(ec2.region());
+    let mut listed = Listed::from_region(ec2.region());
     let currency = ec2.region().currency;
     let instances: Vec<Instance> = ec2.instances().to_vec();
     // Mostly an instance has a line for its time and one for its volume.
     let mut lines: Vec<BillLine> = Vec::with_capacity(2 * instances.len() + 16);
-    let reserved = ReservedLives::of(ec2, &instances, end);
+    let reserved = ReservedLives::new(ec2, &instances, end);
     let mut ends = Vec::with_capacity(instances.len());
     for (number, instance) in instances.iter().enumerate() {
         lines.extend(running_time(ec2, (number, instance), end, settings.hourly_at_start, &reserved));
@@ -133,10 +133,10 @@ fn beside_compute(
     ec2: &Ec2,
     instances: &[Instance],
     listed: &mut Listed,
-    (end, beside): (SimTime, &Beside),
+    (end, beside): (SimTime, &NonComputeUsage),
 ) -> Vec<BillLine> {
     let billing = &ec2.settings().billing;
-    let volumes = ListedVolumes::of(ec2.region().volumes, billing.volume_per_month, listed.is_known());
+    let volumes = ListedVolumes::new(ec2.region().volumes, billing.volume_per_month, listed.is_known());
     let mut lines = Vec::with_capacity(instances.len() + 16);
     lines.extend(instances.iter().filter_map(|instance| root_volume(instance, end, (volumes, listed))));
     lines.extend(disks::lines(&beside.disks, volumes, listed, end));
@@ -157,7 +157,7 @@ fn net_compute(
     instances: &[Instance],
     (ends, lines, on_fargate): (&[usize], &mut Vec<BillLine>, Money),
     reserved: &ReservedLives,
-    (end, beside): (SimTime, &Beside),
+    (end, beside): (SimTime, &NonComputeUsage),
 ) -> Option<Vec<BillLine>> {
     let billing = &ec2.settings().billing;
     let is_spread = billing.discount > 0
@@ -204,7 +204,7 @@ pub fn billed_time(span: SimDuration) -> SimDuration {
 
 /// What `rate` charges for `billed`.
 pub fn charge(rate: HourlyRate, billed: SimDuration) -> Money {
-    Accrual::of(rate, billed).total()
+    Accrual::new(rate, billed).total()
 }
 
 /// A stretch of an instance's running time at one price.
@@ -378,7 +378,7 @@ fn commitments(
     instances: &[Instance],
     reserved: &ReservedLives,
     end: SimTime,
-    beside: &Beside,
+    beside: &NonComputeUsage,
 ) -> (Coverage, Fees) {
     let bought = &ec2.settings().billing.commitments;
     let fargate = beside.fargate.as_ref().filter(|_| bought.plans.iter().any(|plan| plan.fargate_discount.is_some()));

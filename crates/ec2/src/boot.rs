@@ -44,7 +44,7 @@ pub struct BootTraits {
 
 impl BootTraits {
     /// Those of an instance type.
-    pub fn of(facts: &InstanceFacts) -> Self {
+    pub fn from_facts(facts: &InstanceFacts) -> Self {
         Self {
             metal: facts.bare_metal,
             gpu: facts.gpu.is_some(),
@@ -92,7 +92,7 @@ const STATUS_PERIOD: f64 = 10.0;
 
 impl BootStages {
     /// The defaults for a family of machine images: assumptions fitted to published measurements.
-    pub const fn of(family: AmiFamily) -> Self {
+    pub const fn from_family(family: AmiFamily) -> Self {
         let (vm_init, os_boot, bootstrap, register, cni_ready) = match family {
             AmiFamily::AL2 | AmiFamily::Ubuntu | AmiFamily::Custom => (11.0, 7.0, 9.0, 2.0, 6.0),
             AmiFamily::AL2023 => (11.0, 6.0, 11.0, 2.0, 6.0),
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn al2023_nodes_are_ready_about_40_seconds_after_the_request() {
-        let stages = BootStages::of(AmiFamily::AL2023);
+        let stages = BootStages::from_family(AmiFamily::AL2023);
         let streams = Streams::new(1);
         let mut ready: Vec<f64> = (0..10_000)
             .map(|n| stages.draw(BootTraits::default(), &mut streams.nth("boot", "pool", n)).ready.as_secs_f64())
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn milestones_come_in_order_and_metal_takes_minutes() {
-        let stages = BootStages::of(AmiFamily::Bottlerocket);
+        let stages = BootStages::from_family(AmiFamily::Bottlerocket);
         let streams = Streams::new(2);
         for n in 0..1_000 {
             let metal = n % 2 == 0;

@@ -189,7 +189,7 @@ fn micros(count: i128) -> SimDuration {
 }
 
 fn of_micros(rate: HourlyRate, count: i128) -> Accrual {
-    Accrual::of(rate, micros(count))
+    Accrual::new(rate, micros(count))
 }
 
 /// Covers what a reservation covers. Regional ones count in quarters of a normalised unit times time.
@@ -251,7 +251,7 @@ fn apply_plans(
         used[number].push((at, covered * rate));
     }
     for ((plan, free), used) in plans.iter().zip(free).zip(used) {
-        let fee = Accrual::of(plan.commitment, hour).total();
+        let fee = Accrual::new(plan.commitment, hour).total();
         let unused = unused(fee, free, total(plan));
         result.plan_fees += fee;
         result.plan_unused += unused;
@@ -390,7 +390,7 @@ mod tests {
 
     /// What `usage` would have cost at On-Demand prices for the time that is covered.
     fn covered(hour: &HourOfCommitments, usage: &[Usage]) -> String {
-        let all = usage.iter().zip(&hour.shares).map(|(one, share)| Accrual::of(one.rate, share.covered));
+        let all = usage.iter().zip(&hour.shares).map(|(one, share)| Accrual::new(one.rate, share.covered));
         all.sum::<Accrual>().total().to_string()
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use self::quota::{QuotaLeft, beyond_quota};
 pub use self::requests::{InstanceFilter, LaunchError, RunRequest};
-pub use self::trouble::BootFate;
+pub use self::trouble::LaunchOutcome;
 
 use rustc_hash::FxHashMap;
 
@@ -458,7 +458,7 @@ impl Ec2 {
     }
 
     fn boot_traits(&self, instance_type: Symbol) -> BootTraits {
-        self.region.instance_type(instance_type).map_or_else(BootTraits::default, |kind| BootTraits::of(&kind.facts))
+        self.region.instance_type(instance_type).map_or_else(BootTraits::default, |kind| BootTraits::from_facts(&kind.facts))
     }
 }
 

@@ -148,7 +148,7 @@ pub enum Victims {
 
 impl Victims {
     /// How many of `candidates`.
-    pub fn of(self, candidates: usize) -> usize {
+    pub fn count(self, candidates: usize) -> usize {
         match self {
             Self::Permille(permille) => (candidates * permille as usize).div_ceil(1_000),
             Self::Count(count) => (count as usize).min(candidates),
@@ -354,9 +354,9 @@ mod tests {
 
     #[test]
     fn a_share_is_rounded_up_and_a_number_is_bounded_by_what_is_there() {
-        assert_eq!(Victims::Permille(300).of(7), 3);
-        assert_eq!(Victims::Permille(0).of(7), 0);
-        assert_eq!(Victims::Count(5).of(3), 3);
-        assert_eq!(Victims::Count(2).of(3), 2);
+        assert_eq!(Victims::Permille(300).count(7), 3);
+        assert_eq!(Victims::Permille(0).count(7), 0);
+        assert_eq!(Victims::Count(5).count(3), 3);
+        assert_eq!(Victims::Count(2).count(3), 2);
     }
 }

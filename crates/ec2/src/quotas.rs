@@ -48,7 +48,7 @@ impl QuotaClass {
     ];
 
     /// The class of a type.
-    pub fn of(facts: &InstanceFacts) -> Self {
+    pub fn from_facts(facts: &InstanceFacts) -> Self {
         let name = facts.name.as_str();
         let letters = &name[..name.bytes().take_while(u8::is_ascii_lowercase).count()];
         match letters {
@@ -112,18 +112,18 @@ mod tests {
             ("trn1.2xlarge", QuotaClass::Trn),
         ] {
             let facts = &region.instance_type(Symbol::new(name)).unwrap_or_else(|| panic!("{name}")).facts;
-            assert_eq!(QuotaClass::of(facts), class, "{name}");
+            assert_eq!(QuotaClass::from_facts(facts), class, "{name}");
         }
         let memory: Vec<_> = region.types.iter().filter(|kind| kind.facts.name.as_str().starts_with('u')).collect();
         assert!(!memory.is_empty());
-        assert!(memory.iter().all(|kind| QuotaClass::of(&kind.facts) == QuotaClass::HighMemory));
+        assert!(memory.iter().all(|kind| QuotaClass::from_facts(&kind.facts) == QuotaClass::HighMemory));
     }
 
     #[test]
     fn without_a_word_there_is_much_of_the_standard_families_some_graphics_and_no_p() {
         let quotas = Quotas::default();
-        assert_eq!(quotas.of(QuotaClass::Standard), 100_000);
-        assert_eq!(quotas.of(QuotaClass::Graphics), 1_000);
-        assert_eq!(quotas.of(QuotaClass::Parallel), 0);
+        assert_eq!(quotas.limit(QuotaClass::Standard), 100_000);
+        assert_eq!(quotas.limit(QuotaClass::Graphics), 1_000);
+        assert_eq!(quotas.limit(QuotaClass::Parallel), 0);
     }
 }

@@ -228,7 +228,7 @@ pub struct Quotas([u32; QuotaClass::ALL.len()]);
 
 impl Quotas {
     /// The limit of a class.
-    pub fn of(&self, class: QuotaClass) -> u32 {
+    pub fn limit(&self, class: QuotaClass) -> u32 {
         self.0[class as usize]
     }
 

@@ -80,7 +80,7 @@ pub struct Stock {
 
 impl Stock {
     /// The stock of these texts.
-    pub fn of<'t>(texts: impl Iterator<Item = &'t str>) -> Self {
+    pub fn from_texts<'t>(texts: impl Iterator<Item = &'t str>) -> Self {
         let mut own = Self::default();
         for text in texts {
             let found = pieces(text);
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn a_seed_means_the_same_change_and_others_mean_others() {
         let text = "a:\n  b: 10\n  c: [x, y]\nd: \"e\"\n";
-        let stock = Stock::of([text].into_iter());
+        let stock = Stock::from_texts([text].into_iter());
         let all: Vec<String> = (0..200).map(|own| changed(text, &stock, &mut Random::new(1, own))).collect();
         let again: Vec<String> = (0..200).map(|own| changed(text, &stock, &mut Random::new(1, own))).collect();
         assert_eq!(all, again);

@@ -98,7 +98,7 @@ fn main() -> ExitCode {
 /// Runs the executions of a reader; its row of the table, and what was wrong.
 fn run(target: &Target, arguments: &Arguments) -> (String, BTreeSet<String>) {
     let seeds = (target.seeds)(&arguments.root);
-    let stock = Stock::of(seeds.iter().map(|seed| seed.text.as_str()));
+    let stock = Stock::from_texts(seeds.iter().map(|seed| seed.text.as_str()));
     let tally = Tally::default();
     if seeds.is_empty() {
         return (

@@ -7,7 +7,7 @@ use nodecast::catalog::import::Import;
 use nodecast::experiment::baseline::Baseline;
 use nodecast::experiment::question::{Part, Shard, merge};
 use nodecast::program::compare::{self, Compare};
-use nodecast::scenario::source::Held;
+use nodecast::scenario::source::InMemoryFiles;
 use nodecast::scenario::{Draft, Edit, Limits, Source};
 use nodecast_manifests::read_manifests;
 use nodecast_observed::bill::{ReadOptions, read_bytes};
@@ -61,7 +61,7 @@ fn catalog() -> Option<&'static Catalog> {
 
 fn scenario(seed: &Seed, text: &str, _: &Path) -> bool {
     let beside = seed.beside.iter().map(|(name, text)| (name.as_str(), text.as_str()));
-    let held = Held::of(beside.chain([(seed.name.as_str(), text)]));
+    let held = InMemoryFiles::from_texts(beside.chain([(seed.name.as_str(), text)]));
     catalog().is_some_and(|catalog| nodecast::scenario::of_texts(&seed.name, &held, catalog).is_ok())
 }
 
@@ -69,7 +69,7 @@ fn scenario(seed: &Seed, text: &str, _: &Path) -> bool {
 fn load(seed: &Seed, text: &str, _: &Path) -> bool {
     let Some((main, _)) = seed.beside.first() else { return false };
     let beside = seed.beside.iter().map(|(name, text)| (name.as_str(), text.as_str()));
-    let held = Held::of(beside.chain([(seed.name.as_str(), text)]));
+    let held = InMemoryFiles::from_texts(beside.chain([(seed.name.as_str(), text)]));
     catalog().is_some_and(|catalog| nodecast::scenario::of_texts(main, &held, catalog).is_ok())
 }
 

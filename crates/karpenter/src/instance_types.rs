@@ -30,7 +30,7 @@ use nodecast_model::domain::{
 
 pub(crate) use block_devices::volumes_of_new;
 pub use block_devices::{volumes_beside_local_disks, volumes_of_found};
-pub use example::Stated;
+pub use example::NodeSettings;
 pub use labels::of_node as labels_of_node;
 pub(crate) use labels::{is_stated, of_launched as labels_of_launched};
 pub use offerings::{refresh_offering, refresh_offerings};
@@ -107,14 +107,14 @@ pub struct ProviderSettings {
 
 impl ProviderSettings {
     /// The defaults of every release: 7.5 % of memory, no reserved interface.
-    pub const fn of(version: KarpenterVersion) -> Self {
+    pub const fn for_version(version: KarpenterVersion) -> Self {
         Self { version, vm_memory_overhead_millionths: 75_000, reserved_enis: 0 }
     }
 }
 
 impl Default for ProviderSettings {
     fn default() -> Self {
-        Self::of(KarpenterVersion::default())
+        Self::for_version(KarpenterVersion::default())
     }
 }
 
@@ -171,7 +171,7 @@ pub fn instance_types_priced_by(
             }
         })
         .collect();
-    if Behaviour::of(settings.version).lists_by_price {
+    if Behaviour::for_release(settings.version).lists_by_price {
         types.sort_by_cached_key(|entry| (offerings::on_demand_price(entry), entry.name));
     }
     types

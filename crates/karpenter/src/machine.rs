@@ -48,7 +48,7 @@ mod validation;
 
 pub use io::{
     Action, Bare, Busy, CallRefused, ClaimRequest, Draw, Fact, FleetCall, Input, LaunchAnswer, LaunchedInstance,
-    LaunchedNode, NewClaim, OfferingError, Outside, ProposedCommand, ProposedNode, Slip, Stage, Subject, Timer,
+    LaunchedNode, NewClaim, OfferingError, Outside, ProposedCommand, ProposedNode, LateTimer, Stage, Subject, Timer,
     Written,
 };
 pub use settings::{Buffer, ImageReleases, KarpenterSettings, Provider, Settings, Ties};
@@ -77,10 +77,10 @@ pub struct Karpenter {
     pools: Vec<Arc<NodePool>>,
     /// Instance types of each NodePool, by the same position.
     instance_types: type_lists::TypeLists,
-    open_types: launch::KeptOpenTypes,
+    open_types: launch::OpenTypesCache,
     /// The least memory that a node of a pool and type has reported.
     learned_memory: BTreeMap<(Symbol, Symbol), i64>,
-    kept_pods: kept_pods::KeptPods,
+    kept_pods: kept_pods::NodePodsCache,
     daemons: daemons::KnownDaemons,
     batch: batching::Batch,
     passes: u64,
@@ -147,11 +147,11 @@ impl Karpenter {
             pools: pools.into_iter().map(Arc::new).collect(),
             instance_types: type_lists::TypeLists::new(instance_types),
             pace: settings.time.map(pace::Pace::new),
-            behaviour: Behaviour::of(settings.release),
+            behaviour: Behaviour::for_release(settings.release),
             settings,
-            open_types: launch::KeptOpenTypes::default(),
+            open_types: launch::OpenTypesCache::default(),
             learned_memory: BTreeMap::new(),
-            kept_pods: kept_pods::KeptPods::default(),
+            kept_pods: kept_pods::NodePodsCache::default(),
             daemons: daemons::KnownDaemons::default(),
             batch: batching::Batch::default(),
             passes: 0,
@@ -253,5 +253,5 @@ impl Karpenter {
 /// Whether a release with these gates launches into the capacity reservations that node classes select, so that instance types
 /// have an offering for each.
 pub fn uses_reservations(release: KarpenterVersion, gates: FeatureGates) -> bool {
-    Behaviour::of(release).uses_reservations(gates)
+    Behaviour::for_release(release).uses_reservations(gates)
 }

@@ -93,7 +93,7 @@ pub struct Packer<'a> {
     shapes: shapes::Shapes,
     orders: finish::PriceOrders,
     nodes: node_memo::NodeMemo,
-    lanes: foresight::KnownLanes,
+    lanes: foresight::PodRunCache,
     plans: cost_aware::PlanCache,
 }
 
@@ -201,7 +201,7 @@ impl<'a> Packer<'a> {
             shapes: shapes::Shapes::default(),
             orders: finish::PriceOrders::default(),
             nodes: node_memo::NodeMemo::default(),
-            lanes: foresight::KnownLanes::default(),
+            lanes: foresight::PodRunCache::default(),
             plans: cost_aware::PlanCache::default(),
         }
     }
@@ -280,7 +280,7 @@ impl<'a> Packer<'a> {
     fn shape(&mut self, namespace: Symbol, spec: &Arc<PodSpec>) -> usize {
         let Self { setup, table, resources, templates, rules, shapes, .. } = self;
         let (spanning, prefer_no_schedule) = (&templates.spanning[..], templates.prefer_no_schedule);
-        let mut workshop = shapes::Workshop { setup, spanning, prefer_no_schedule, table, rules };
+        let mut workshop = shapes::CompileContext { setup, spanning, prefer_no_schedule, table, rules };
         shapes.find(namespace, spec, resources, &mut workshop)
     }
 
@@ -306,7 +306,7 @@ impl<'a> Packer<'a> {
         );
         let (volumes, failures) = resolve_volumes(setup, question.pods);
         let left_out: Vec<bool> = failures.iter().map(Option::is_some).collect();
-        let mut tools = classes::Tools {
+        let mut tools = classes::SortContext {
             setup,
             spanning: &self.templates.spanning,
             prefer_no_schedule: self.templates.prefer_no_schedule,
@@ -363,7 +363,7 @@ fn asked<'p>(
     question: &WhatIf<'p>,
     resources: &'p resource_table::ResourceTable,
     volumes: Vec<Option<volumes::PodVolumes>>,
-) -> pass::Asked<'p> {
+) -> pass::PassInput<'p> {
     let marked = |size: usize, positions: &[usize]| {
         let mut marks = vec![false; size];
         for &position in positions {
@@ -374,7 +374,7 @@ fn asked<'p>(
     let hasty = !question.unready.is_empty();
     // Source: Karpenter core v1.14 `pkg/controllers/disruption/helpers.go`, `SimulateScheduling`.
     let asks = setup.behaviour().weighs_savings && !question.unsettled.is_empty();
-    pass::Asked {
+    pass::PassInput {
         nodes,
         pods: question.pods,
         volumes,

@@ -479,7 +479,7 @@ pub enum EmptyDrifted {
 
 impl Behaviour {
     /// That of a release; of one that is not reproduced that of the [nearest](KarpenterVersion::reproduced).
-    pub fn of(release: KarpenterVersion) -> &'static Self {
+    pub fn for_release(release: KarpenterVersion) -> &'static Self {
         rows::row(release)
     }
 

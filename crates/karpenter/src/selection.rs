@@ -74,7 +74,7 @@ pub fn is_exotic(entry: &InstanceType) -> bool {
 /// Whether a launch leaves a type out as long as another type of the claim is not of this kind: bare metal and accelerators, before
 /// v0.24 every family that is not common.
 pub fn is_last_resort(karpenter: KarpenterVersion, entry: &InstanceType) -> bool {
-    let behaviour = Behaviour::of(karpenter);
+    let behaviour = Behaviour::for_release(karpenter);
     match behaviour.weighs_open_types {
         true => is_exotic(entry),
         false => behaviour.prefers_generic && !legacy::is_generic(entry),
@@ -83,7 +83,7 @@ pub fn is_last_resort(karpenter: KarpenterVersion, entry: &InstanceType) -> bool
 
 /// Whether a claim with these requirements may be launched as a [last resort](is_last_resort) while other types are left.
 pub fn keeps_last_resorts(karpenter: KarpenterVersion, requirements: &Requirements) -> bool {
-    requirements.has_min_values() && !Behaviour::of(karpenter).filters_all_for_min_values
+    requirements.has_min_values() && !Behaviour::for_release(karpenter).filters_all_for_min_values
 }
 
 /// What Karpenter asks EC2 for: one instance from any of the overrides.
@@ -235,7 +235,7 @@ impl Candidate<'_> {
 impl LaunchView<'_> {
     /// What the release does.
     fn behaviour(&self) -> &'static Behaviour {
-        Behaviour::of(self.karpenter)
+        Behaviour::for_release(self.karpenter)
     }
 
     /// The key under which the requirements speak of the capacity type.

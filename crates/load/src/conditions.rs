@@ -139,14 +139,14 @@ pub struct Conditions {
     /// CPU that the nodes leave to a replica on average, in thousandths; `None` for as much as it wants.
     pub(super) cpu_available_milli: Option<i64>,
     /// What follows from the others, as [`Conditions::settle`] left it.
-    kept: Kept,
+    kept: CachedConditions,
     /// Whether that is worked out at each use too.
     pub(super) check: Check,
 }
 
 /// What is asked for many times between two changes.
 #[derive(Clone, Copy, PartialEq, Debug)]
-struct Kept {
+struct CachedConditions {
     pace: Pace,
     /// The probability that a request waits in equilibrium; 1 where there is none, and for a closed loop.
     wait_probability: f64,
@@ -173,7 +173,7 @@ impl Conditions {
             spacing: Spacing::Poisson,
             replicas: Replicas::default(),
             cpu_available_milli: None,
-            kept: Kept { pace, wait_probability: 1.0 },
+            kept: CachedConditions { pace, wait_probability: 1.0 },
             check: Check::AsBuilt,
         };
         new.settle();
@@ -192,16 +192,16 @@ impl Conditions {
         self.kept = self.kept_anew();
     }
 
-    fn kept_anew(&self) -> Kept {
+    fn kept_anew(&self) -> CachedConditions {
         let pace = self.pace_anew();
         let arrivals = self.arrival_rate();
         let in_equilibrium = !matches!(self.source, Source::Closed { .. }) && pace.capacity - arrivals > 0.0;
         let waits = || wait_probability(pace.servers, arrivals / pace.service_rate);
-        Kept { pace, wait_probability: if in_equilibrium { waits() } else { 1.0 } }
+        CachedConditions { pace, wait_probability: if in_equilibrium { waits() } else { 1.0 } }
     }
 
     #[inline]
-    fn kept(&self) -> &Kept {
+    fn kept(&self) -> &CachedConditions {
         if self.check.compares() {
             self.compare();
         }
@@ -316,7 +316,7 @@ impl Conditions {
     /// Source: Erlang C; the factor for the spacing of arrivals as by Allen and Cunneen; the bound is the growth of a queue
     /// at full use, with the square root of time.
     pub fn response_time(&self, extra_wait: f64, since: f64) -> ResponseTime {
-        let Kept { pace: Pace { servers, service_rate, capacity, .. }, wait_probability } = *self.kept();
+        let CachedConditions { pace: Pace { servers, service_rate, capacity, .. }, wait_probability } = *self.kept();
         if let Source::Closed { clients, think_time, .. } = self.source {
             return closed_response_time(clients, think_time.as_secs_f64(), servers, service_rate);
         }

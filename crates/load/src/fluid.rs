@@ -24,7 +24,7 @@ pub(super) struct Fluid {
     backlog: f64,
     /// Requests answered without a backlog and not yet in the histogram, by what they met: filling it is dear, so those
     /// that met about the same go there together.
-    held: Vec<(Cell, Held)>, // in order of the cells
+    held: Vec<(Cell, LatencyBucket)>, // in order of the cells
     /// What the last such requests met, to the bit, and the place of their cell: those that come next mostly meet the same.
     filling: Option<(Met, usize)>,
     /// Requests of a closed loop or with a backlog that are not yet there, likewise, as long as they met the very same.
@@ -41,7 +41,7 @@ type Met = [u64; 3];
 
 /// Requests that met about the same.
 #[derive(Clone, Copy, Debug, Default)]
-struct Held {
+struct LatencyBucket {
     requests: f64,
     /// Sum of the probabilities of a wait.
     waiting: f64,
@@ -54,7 +54,7 @@ const WAIT_CELLS: f64 = 128.0;
 /// Cells in each factor of e of the rate at which a wait ends.
 const RATE_CELLS: f64 = 50.0;
 
-impl Held {
+impl LatencyBucket {
     /// What these requests met on average.
     fn response(&self, service_rate: f64) -> ResponseTime {
         let wait_probability = self.waiting / self.requests;
@@ -322,13 +322,13 @@ impl Fluid {
     }
 
     /// The cell in which requests are counted that meet this in a queue in equilibrium.
-    fn cell_of(&mut self, wait_probability: f64, drain_rate: f64, service_rate: f64) -> &mut Held {
+    fn cell_of(&mut self, wait_probability: f64, drain_rate: f64, service_rate: f64) -> &mut LatencyBucket {
         let met = [wait_probability, drain_rate, service_rate].map(f64::to_bits);
         let known = self.filling.filter(|(own, _)| *own == met).map(|(_, place)| place);
         let place = known.unwrap_or_else(|| {
             let cell = cell(wait_probability, drain_rate, service_rate);
             self.held.binary_search_by(|(own, _)| own.cmp(&cell)).unwrap_or_else(|place| {
-                self.held.insert(place, (cell, Held::default()));
+                self.held.insert(place, (cell, LatencyBucket::default()));
                 place
             })
         });

@@ -21,13 +21,13 @@ pub struct RequestModel {
     conditions: Conditions,
     tally: Tally,
     /// What had become of requests before the tally began anew.
-    before: Counted,
+    before: RequestCounts,
     detail: Detail,
 }
 
 /// What became of requests.
 #[derive(Clone, Copy, Debug, Default)]
-struct Counted {
+struct RequestCounts {
     completed: f64,
     refused: f64,
     given_up: f64,
@@ -45,16 +45,16 @@ const LOOK_AGAIN: SimDuration = SimDuration::from_secs(1);
 impl RequestModel {
     /// A fluid without load and without replicas.
     pub fn new(service: Service) -> Self {
-        Self::of(service, Detail::Fluid(Fluid::new()))
+        Self::from_service(service, Detail::Fluid(Fluid::new()))
     }
 
     /// Requests one by one, without load and without replicas; arrivals and service times are drawn from these streams.
     pub fn exact(service: Service, arrivals: Stream, services: Stream) -> Self {
-        Self::of(service, Detail::Exact(Box::new(Exact::new(arrivals, services))))
+        Self::from_service(service, Detail::Exact(Box::new(Exact::new(arrivals, services))))
     }
 
-    fn of(service: Service, detail: Detail) -> Self {
-        Self { conditions: Conditions::new(service), tally: Tally::default(), before: Counted::default(), detail }
+    fn from_service(service: Service, detail: Detail) -> Self {
+        Self { conditions: Conditions::new(service), tally: Tally::default(), before: RequestCounts::default(), detail }
     }
 
     /// The same that is told whether what follows from its conditions is worked out at each use too.

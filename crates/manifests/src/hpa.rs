@@ -308,7 +308,7 @@ mod tests {
         read_manifests(&Source::new("hpa.yaml", text)).err().map_or_else(String::new, |error| error.to_string())
     }
 
-    fn of(kind: &str, source: &str, target: &str) -> String {
+    fn target_manifest(kind: &str, source: &str, target: &str) -> String {
         refused("v2", &format!("metrics: [{{type: {kind}, {source}, target: {{{target}}}}}}}]"))
     }
 
@@ -341,7 +341,7 @@ mod tests {
             ("External", "external: {metric: {name: x}", [false, true, true]),
         ] {
             for (target, may) in [share, mean, whole].into_iter().zip(may) {
-                let text = of(kind, source, target);
+                let text = target_manifest(kind, source, target);
                 assert_eq!(text.is_empty(), may, "{kind} {target}: {text}");
                 assert!(may || text.contains("is not valid for this metric"), "{text}");
             }
@@ -350,12 +350,12 @@ mod tests {
 
     #[test]
     fn targets_of_an_older_version_are_those_that_their_metric_can_have() {
-        let of = |kind: &str, source: &str| refused("v2beta1", &format!("metrics: [{{type: {kind}, {source}}}]"));
-        assert_eq!(of("Resource", "resource: {name: cpu, targetAverageUtilization: 50}"), "");
-        assert_ne!(of("Resource", "resource: {name: cpu, targetValue: 50}"), "");
-        assert_eq!(of("Pods", "pods: {metricName: x, targetAverageValue: 50}"), "");
-        assert_ne!(of("Pods", "pods: {metricName: x, targetValue: 50}"), "");
-        assert_eq!(of("External", "external: {metricName: x, targetValue: 50}"), "");
+        let target_manifest = |kind: &str, source: &str| refused("v2beta1", &format!("metrics: [{{type: {kind}, {source}}}]"));
+        assert_eq!(target_manifest("Resource", "resource: {name: cpu, targetAverageUtilization: 50}"), "");
+        assert_ne!(target_manifest("Resource", "resource: {name: cpu, targetValue: 50}"), "");
+        assert_eq!(target_manifest("Pods", "pods: {metricName: x, targetAverageValue: 50}"), "");
+        assert_ne!(target_manifest("Pods", "pods: {metricName: x, targetValue: 50}"), "");
+        assert_eq!(target_manifest("External", "external: {metricName: x, targetValue: 50}"), "");
     }
 
     #[test]

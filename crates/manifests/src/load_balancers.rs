@@ -59,11 +59,11 @@ const CONTROLLERS_CLASS: &str = "service.k8s.aws/nlb";
 const AUTO_MODES_CLASS: &str = "eks.amazonaws.com/nlb";
 
 /// What is made, and by whom.
-type Made = (BalancerKind, BalancerMaker);
+type BalancerOrigin = (BalancerKind, BalancerMaker);
 
 impl BalancerRequest {
     /// What is made for it; nothing of AWS where its class is another's.
-    fn made(&self) -> Option<Made> {
+    fn made(&self) -> Option<BalancerOrigin> {
         let annotated = self.annotated.map(|own| own.as_str());
         match (self.class.map(|own| own.as_str()), annotated) {
             (Some(CONTROLLERS_CLASS), _) => Some((BalancerKind::Network, BalancerMaker::Controller)),
@@ -78,9 +78,9 @@ impl BalancerRequest {
 
 /// A Service of type LoadBalancer as the API server keeps it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Kept {
+struct LoadBalancerService {
     /// What was made for it.
-    made: Option<Made>,
+    made: Option<BalancerOrigin>,
     /// Its class.
     class: Option<Symbol>,
     /// What its manifest said last.
@@ -107,7 +107,7 @@ pub struct StandingBalancers {
     auto_mode: bool,
     controller: Controller,
     /// The Services that are there; `None` for one of another type.
-    services: BTreeMap<ObjectName, Option<Kept>>,
+    services: BTreeMap<ObjectName, Option<LoadBalancerService>>,
     /// The Ingresses that are there, with the class that they were given when they came without one.
     ingresses: BTreeMap<ObjectName, Option<Symbol>>,
     /// The IngressClasses that are there, each with the number of the step in which it came.
@@ -170,7 +170,7 @@ impl StandingBalancers {
     /// Whether applying `newer` asks for another kind of load balancer than the one which stands, and stays.
     pub fn asks_in_vain(&self, newer: &Service) -> bool {
         let (Some(Some(kept)), Some(request)) = (self.services.get(&newer.name), newer.balancer) else { return false };
-        let kind = |made: Option<Made>| made.map(|own| own.0);
+        let kind = |made: Option<BalancerOrigin>| made.map(|own| own.0);
         kept.stated.annotated != request.annotated && kind(request.made()) != kind(kept.made)
     }
 
@@ -179,9 +179,9 @@ impl StandingBalancers {
         let mut balancers = Vec::new();
         for service in services {
             let kept = service.balancer.map(|stated| match before.get(&service.name) {
-                Some(Some(kept)) => Kept { stated, ..*kept },
+                Some(Some(kept)) => LoadBalancerService { stated, ..*kept },
                 // The webhook looks at what is created, and passes over what it has seen.
-                Some(None) => Kept { made: stated.made(), class: stated.class, stated },
+                Some(None) => LoadBalancerService { made: stated.made(), class: stated.class, stated },
                 None => self.created(stated),
             });
             self.services.insert(service.name, kept);
@@ -194,7 +194,7 @@ impl StandingBalancers {
     }
 
     /// A Service that is created with this request.
-    fn created(&self, stated: BalancerRequest) -> Kept {
+    fn created(&self, stated: BalancerRequest) -> LoadBalancerService {
         let given = match self.controller {
             _ if stated.admitted => None,
             _ if self.auto_mode => Some(AUTO_MODES_CLASS),
@@ -202,7 +202,7 @@ impl StandingBalancers {
             Controller::Unknown | Controller::Gone => None,
         };
         let class = stated.class.or(given.map(Symbol::new));
-        Kept { made: BalancerRequest { class, ..stated }.made(), class, stated }
+        LoadBalancerService { made: BalancerRequest { class, ..stated }.made(), class, stated }
     }
 
     fn of_ingresses(&mut self, known: &Manifests, balancers: &mut Vec<LoadBalancer>) {

@@ -13,7 +13,7 @@ pub struct Namespaces(BTreeMap<Symbol, Labels>);
 impl Namespaces {
     /// The namespaces of a cluster in which all of these objects come to be: those that Namespace objects describe, as the first that
     /// names one has it, and those in which workloads and pods stand, which nobody could have created otherwise.
-    pub fn of<'m>(objects: impl IntoIterator<Item = &'m Manifests>) -> Self {
+    pub fn from_objects<'m>(objects: impl IntoIterator<Item = &'m Manifests>) -> Self {
         let mut own = Self::default();
         let mut names = Vec::new();
         for objects in objects {
@@ -82,7 +82,7 @@ mod tests {
              spec: {selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c}]}}}\n",
         );
         let found: Vec<(Symbol, Labels)> =
-            Namespaces::of([&start, &later]).with([Symbol::new("jobs")]).into_iter().collect();
+            Namespaces::from_objects([&start, &later]).with([Symbol::new("jobs")]).into_iter().collect();
         let named = |name: &str| Labels::new().with("kubernetes.io/metadata.name", name);
         let expected = [
             (Symbol::new("default"), named("default")),

@@ -71,14 +71,14 @@ pub(super) fn warn_of_unknown_values<'s>(reader: &mut Reader<'s>, key: Symbol, v
 }
 
 /// Which values a label has in a region.
-enum Known {
+enum LabelValues {
     /// These.
     Names(Vec<Symbol>),
     /// What instance types have.
     OfTypes(fn(&InstanceFacts) -> Option<Symbol>),
 }
 
-impl Known {
+impl LabelValues {
     fn holds(&self, region: &Region, value: Symbol) -> bool {
         match self {
             Self::Names(names) => names.contains(&value),
@@ -100,20 +100,20 @@ impl Known {
 }
 
 /// What the values of a label are, and which there are in the region; `None` for labels of which that is not known.
-fn known_values(key: Symbol, region: &Region) -> Option<(&'static str, Known)> {
+fn known_values(key: Symbol, region: &Region) -> Option<(&'static str, LabelValues)> {
     let key = karpenter_label(key).unwrap_or(key);
     if key == well_known::INSTANCE_FAMILY {
-        Some(("an instance family of the region", Known::OfTypes(|facts| Some(facts.family))))
+        Some(("an instance family of the region", LabelValues::OfTypes(|facts| Some(facts.family))))
     } else if key == well_known::INSTANCE_SIZE {
-        Some(("an instance size of the region", Known::OfTypes(|facts| Some(facts.size))))
+        Some(("an instance size of the region", LabelValues::OfTypes(|facts| Some(facts.size))))
     } else if key == well_known::INSTANCE_CATEGORY {
-        Some(("an instance category of the region", Known::OfTypes(|facts| facts.category)))
+        Some(("an instance category of the region", LabelValues::OfTypes(|facts| facts.category)))
     } else if key == well_known::ARCH {
-        Some(("an architecture", Known::OfTypes(|facts| Some(facts.arch))))
+        Some(("an architecture", LabelValues::OfTypes(|facts| Some(facts.arch))))
     } else if key == well_known::ZONE {
-        Some(("a zone of the region", Known::Names(region.zones.iter().map(|zone| zone.name).collect())))
+        Some(("a zone of the region", LabelValues::Names(region.zones.iter().map(|zone| zone.name).collect())))
     } else if key == well_known::CAPACITY_TYPE {
-        Some(("a capacity type", Known::Names(vec![well_known::SPOT, well_known::ON_DEMAND, well_known::RESERVED])))
+        Some(("a capacity type", LabelValues::Names(vec![well_known::SPOT, well_known::ON_DEMAND, well_known::RESERVED])))
     } else {
         None
     }

@@ -169,7 +169,7 @@ fn container_policies<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Ve
     for node in fields.optional("containerPolicies", |n, what| reader.list(n, what))?.unwrap_or_default() {
         let fields = reader.fields(node, &CONTAINER_POLICY)?;
         let container = fields.optional("containerName", |n, what| reader.symbol(n, what))?;
-        let mut policy = ContainerPolicy::of(container.unwrap_or_else(|| Symbol::new(ContainerPolicy::ALL_OTHERS)));
+        let mut policy = ContainerPolicy::for_container(container.unwrap_or_else(|| Symbol::new(ContainerPolicy::ALL_OTHERS)));
         policy.off = fields.optional("mode", |n, what| reader.choice(n, what, MODES))?.unwrap_or(false);
         policy.min_allowed = resources(reader, fields, "minAllowed")?;
         policy.max_allowed = resources(reader, fields, "maxAllowed")?;

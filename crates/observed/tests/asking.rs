@@ -19,14 +19,14 @@ use nodecast_observed::prometheus::{Answers, Query, QueryList, import};
 
 /// A request as the server saw it.
 #[derive(Clone, Debug)]
-struct Asked {
+struct ReceivedRequest {
     method: String,
     path: String,
     headers: Vec<(String, String)>,
     form: Vec<(String, String)>,
 }
 
-impl Asked {
+impl ReceivedRequest {
     fn field(&self, name: &str) -> &str {
         self.form.iter().find(|own| own.0 == name).map_or("", |own| own.1.as_str())
     }
@@ -48,7 +48,7 @@ fn quick(status: u16, body: impl Into<String>) -> Answered {
 
 /// A server on a port of its own that answers by a function of the request and of how many came before; returns its address and
 /// what it has been asked.
-fn serve(answer: impl Fn(&Asked, usize) -> Answered + Send + Sync + 'static) -> (String, Arc<Mutex<Vec<Asked>>>) {
+fn serve(answer: impl Fn(&ReceivedRequest, usize) -> Answered + Send + Sync + 'static) -> (String, Arc<Mutex<Vec<ReceivedRequest>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -63,7 +63,7 @@ fn serve(answer: impl Fn(&Asked, usize) -> Answered + Send + Sync + 'static) -> 
     (address, seen)
 }
 
-fn one(mut stream: TcpStream, all: &Mutex<Vec<Asked>>, answer: &dyn Fn(&Asked, usize) -> Answered) {
+fn one(mut stream: TcpStream, all: &Mutex<Vec<ReceivedRequest>>, answer: &dyn Fn(&ReceivedRequest, usize) -> Answered) {
     let Some(asked) = read_request(&mut stream) else { return };
     let number = {
         let mut all = all.lock().unwrap();
@@ -80,7 +80,7 @@ fn one(mut stream: TcpStream, all: &Mutex<Vec<Asked>>, answer: &dyn Fn(&Asked, u
     );
 }
 
-fn read_request(stream: &mut TcpStream) -> Option<Asked> {
+fn read_request(stream: &mut TcpStream) -> Option<ReceivedRequest> {
     let mut bytes = Vec::new();
     let mut byte = [0_u8; 1];
     while !bytes.ends_with(b"\r\n\r\n") {
@@ -104,7 +104,7 @@ fn read_request(stream: &mut TcpStream) -> Option<Asked> {
     let encoded = if method == "POST" { String::from_utf8(body).unwrap() } else { query.to_owned() };
     let form =
         encoded.split('&').filter_map(|pair| pair.split_once('=')).map(|(name, value)| (decoded(name), decoded(value)));
-    Some(Asked { method, path: path.to_owned(), headers, form: form.collect() })
+    Some(ReceivedRequest { method, path: path.to_owned(), headers, form: form.collect() })
 }
 
 fn decoded(text: &str) -> String {
@@ -166,7 +166,7 @@ fn list(points: i64) -> QueryList {
 }
 
 /// A constant at every point that is asked for.
-fn ones(asked: &Asked) -> String {
+fn ones(asked: &ReceivedRequest) -> String {
     let (start, end, step) = (asked.number("start"), asked.number("end"), asked.number("step"));
     let values: Vec<String> = (0..=(end - start) / step).map(|at| format!("[{},\"1\"]", start + at * step)).collect();
     matrix(&format!("[{{\"metric\":{{}},\"values\":[{}]}}]", values.join(",")))
@@ -259,7 +259,7 @@ fn what_is_no_answer_is_told_and_not_saved() {
 
 #[test]
 fn what_is_too_large_is_asked_in_halves_and_no_instant_twice() {
-    let too_large = |asked: &Asked| (asked.number("end") - asked.number("start")) / 60 >= 4;
+    let too_large = |asked: &ReceivedRequest| (asked.number("end") - asked.number("start")) / 60 >= 4;
     let (address, seen) = serve(move |asked, _| {
         if too_large(asked) {
             return quick(422, error("execution", "query processing would load too many samples into memory"));

@@ -59,7 +59,7 @@ pub struct OwnFile {
 }
 
 impl OwnFile {
-    fn of(path: &Path, text: &str) -> Self {
+    fn new(path: &Path, text: &str) -> Self {
         let sha256 = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
         Self { path: path.display().to_string(), sha256 }
     }
@@ -137,7 +137,7 @@ impl Catalog {
         for file in &present {
             let path = directory.join(file);
             let text = read(&path)?;
-            own_files.push(OwnFile::of(&path, &text));
+            own_files.push(OwnFile::new(&path, &text));
             texts.insert(file.as_str(), text);
         }
         let mut catalog = Self::from_texts(|file| texts.get(file).cloned())?;
@@ -154,7 +154,7 @@ impl Catalog {
         for file in region_files {
             let path = region_directory.join(&file);
             let text = read(&path)?;
-            own_files.push(OwnFile::of(&path, &text));
+            own_files.push(OwnFile::new(&path, &text));
             catalog.overrides.insert(file.trim_end_matches(".csv").to_owned(), text);
         }
         catalog.own_files = own_files;

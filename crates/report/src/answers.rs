@@ -2,7 +2,7 @@
 //!
 //! What must not live here: how they are drawn (`page`, `markdown`).
 
-use super::format::{self, Known, Measure};
+use super::format::{self, IntervalFigure, Measure};
 use super::summary::{Distribution, ObjectiveResult, RequestFigures, Share, Summary};
 use nodecast_settings::Calibrated;
 
@@ -112,7 +112,7 @@ fn cost(summary: &Summary) -> Answer {
     let off = cost.spot_range.filter(|_| cost.total > 0.0).map_or_else(String::new, |range| {
         let of_month = |total: f64| month * total / cost.total;
         let (low, high) = (of_month(range.total_low), of_month(range.total_high));
-        let own = Known { mean: month, low: Some(low), high: Some(high), ends: true, signed: false };
+        let own = IntervalFigure { mean: month, low: Some(low), high: Some(high), ends: true, signed: false };
         format!("{} if Spot prices are off", own.range(Measure::Money { currency, largest: month }))
     });
     Answer::new("What it costs", value)

@@ -130,7 +130,7 @@ pub struct GroupRoom {
 impl DrainAnswer {
     /// What comes of it; `pass` is the pass on [`question`] of these nodes, by position. `rooms` has what the Cluster Autoscaler sees of
     /// those of them that it minds.
-    pub fn of(standing: &Standing, pass: &SinglePass<'_>, nodes: &[usize], rooms: &BTreeMap<usize, GroupRoom>) -> Self {
+    pub fn new(standing: &Standing, pass: &SinglePass<'_>, nodes: &[usize], rooms: &BTreeMap<usize, GroupRoom>) -> Self {
         let question = pass.question;
         // By group, how many of the nodes before are taken out of it.
         let mut taken: BTreeMap<&str, i64> = BTreeMap::new();
@@ -314,7 +314,7 @@ fn saved(nodes: &[DrainedNode]) -> Option<f64> {
 fn why_empty_stays(question: &PackingQuestion, node: &NodeObject) -> Option<String> {
     let name = node.labels.get(well_known::NODEPOOL)?;
     let pool = question.node_pools.iter().find(|pool| pool.name == name)?;
-    let behaviour = Behaviour::of(question.karpenter);
+    let behaviour = Behaviour::for_release(question.karpenter);
     if let Some(replicas) = pool.replicas.filter(|_| behaviour.knows_static_pools) {
         return Some(format!("NodePool {name} keeps {}", counted(u64::from(replicas), "node", "nodes")));
     }

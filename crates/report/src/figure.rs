@@ -2,7 +2,7 @@
 //!
 //! Must not: compute a metric or an interval.
 
-use super::format::{self, Known, Measure};
+use super::format::{self, IntervalFigure, Measure};
 use super::page::text;
 use crate::domain::Currency;
 
@@ -22,7 +22,7 @@ pub enum Unit {
 /// A number for a table or a sentence.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Figure {
-    known: Known,
+    known: IntervalFigure,
     unit: Unit,
     estimated: bool,
 }
@@ -30,12 +30,12 @@ pub struct Figure {
 impl Figure {
     /// A value without an interval.
     pub const fn new(value: f64, unit: Unit) -> Self {
-        let known = Known { mean: value, low: None, high: None, ends: false, signed: false };
+        let known = IntervalFigure { mean: value, low: None, high: None, ends: false, signed: false };
         Self { known, unit, estimated: false }
     }
 
     /// A value with its interval.
-    pub const fn measured(known: Known, measure: Measure<'static>) -> Self {
+    pub const fn measured(known: IntervalFigure, measure: Measure<'static>) -> Self {
         Self { known, unit: Unit::Measured(measure), estimated: false }
     }
 
@@ -107,7 +107,7 @@ impl Figure {
 mod tests {
     use super::{Figure, Unit};
     use crate::domain::Currency;
-    use crate::format::{Known, Measure};
+    use crate::format::{IntervalFigure, Measure};
 
     #[test]
     fn each_unit_has_its_rounding() {
@@ -127,11 +127,11 @@ mod tests {
 
     #[test]
     fn interval_limits_digits_and_has_own_element() {
-        let known = Known { mean: 417.31, low: Some(394.0), high: Some(440.6), ends: false, signed: true };
+        let known = IntervalFigure { mean: 417.31, low: Some(394.0), high: Some(440.6), ends: false, signed: true };
         let figure = Figure::measured(known, Measure::Count);
         assert_eq!((figure.text().as_str(), figure.interval()), ("+420 ± 20", Some((394.0, 440.6))));
         assert_eq!(figure.html(), "+420<span> ± 20</span>");
-        let ends = Figure::measured(Known { ends: true, ..known }, Measure::Count);
+        let ends = Figure::measured(IntervalFigure { ends: true, ..known }, Measure::Count);
         assert_eq!(ends.html(), "+420<span> (+390 to +440)</span>");
         assert_eq!(Figure::seconds(2.0).html(), "2.0 s");
     }

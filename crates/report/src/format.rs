@@ -6,7 +6,7 @@ use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
 
-pub use known::{Known, Measure, column};
+pub use known::{IntervalFigure, Measure, column};
 
 pub use crate::domain::words::counted;
 use crate::domain::words::grouped;

@@ -92,7 +92,7 @@ pub fn write_to(
 /// # Errors
 /// If its plots cannot be drawn.
 pub fn page_of(outcome: &Outcome, summary: &Summary, command: &str) -> Result<String, ReportError> {
-    Ok(page::render(outcome, summary, &plots::Plots::of(outcome)?, command))
+    Ok(page::render(outcome, summary, &plots::Plots::from_outcome(outcome)?, command))
 }
 
 /// What writes a file.
@@ -124,7 +124,7 @@ pub fn write_into(
     command: &str,
     metrics: Option<open_metrics::Settings>,
 ) -> Result<(), ReportError> {
-    let plots = plots::Plots::of(outcome)?;
+    let plots = plots::Plots::from_outcome(outcome)?;
     let json = summary.to_json()?;
     let mut files: Vec<(&str, Content<'_>)> = vec![
         (

@@ -104,7 +104,7 @@ impl Part {
 
 impl Extent {
     /// What of `outcome` is written with these settings.
-    pub fn of(outcome: &Outcome, settings: Settings) -> Self {
+    pub fn new(outcome: &Outcome, settings: Settings) -> Self {
         let mut step = settings.step.max(SimDuration::from_micros(1)).min(STEP_MAX);
         while of_workloads(outcome, step) > settings.samples_max && step < STEP_MAX {
             step = SimDuration::from_micros(step.as_micros() * 2).min(STEP_MAX);
@@ -177,12 +177,12 @@ fn of_pods(outcome: &Outcome, (step, heartbeat): (SimDuration, SimDuration)) -> 
 /// # Errors
 /// Whatever `output` returns.
 pub fn write(outcome: &Outcome, settings: Settings, output: &mut dyn Write) -> io::Result<()> {
-    let extent = Extent::of(outcome, settings);
+    let extent = Extent::new(outcome, settings);
     let cluster = format!("{}/{}", outcome.about.scenario, outcome.about.policy);
     let start = outcome.about.start.parse::<jiff::Timestamp>().map_or(0, jiff::Timestamp::as_microsecond);
     let end = SimTime::ZERO + outcome.about.duration;
-    let lives = Lives::of(outcome);
-    let (owners, metered) = (Owners::of_run(&lives), Metered::of(&lives));
+    let lives = Lives::from_outcome(outcome);
+    let (owners, metered) = (Owners::of_run(&lives), Metered::from_lives(&lives));
     let mut out = Exposition::new(output, &cluster, start, extent.step, end);
     write_kube(&mut out, &lives, &owners, extent)?;
     if let Some(heartbeat) = extent.pods.heartbeat {

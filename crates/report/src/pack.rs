@@ -188,7 +188,7 @@ impl From<&Resources> for Amounts {
 
 impl PackAnswer {
     /// The answer of a pass, with an explanation of the pod at `explain` of its question.
-    pub fn of(pass: &SinglePass<'_>, explain: Option<usize>) -> Self {
+    pub fn new(pass: &SinglePass<'_>, explain: Option<usize>) -> Self {
         let question = pass.question;
         let launched = pass.plan.claims.iter().zip(&pass.launches);
         let launches: Vec<LaunchedNode> = launched
@@ -240,7 +240,7 @@ impl PackAnswer {
             launches,
             existing_nodes,
             pending,
-            explanation: explain.map(|pod| PodExplanation::of(pass, pod)),
+            explanation: explain.map(|pod| PodExplanation::new(pass, pod)),
         }
     }
 

@@ -65,7 +65,7 @@ pub fn render(outcome: &Outcome, summary: &Summary, plots: &Plots, command: &str
     page.raw("</main>\n");
     sections::footer(&mut page, summary, command);
     let others = page.bytes() + script_text(&scripts).len();
-    script(&mut page, &data::of(outcome, others), &scripts);
+    script(&mut page, &data::page_data(outcome, others), &scripts);
     page.raw("</body>\n</html>\n");
     page.finish()
 }
@@ -95,7 +95,7 @@ pub fn served_head(page: &mut Html, title: &str, styles: &[&str], scripts: &[&st
 
 fn head_of(page: &mut Html, title: &str, (styles, scripts): (&[&str], &[&str]), served: bool) {
     let style = format!("\n{}", styles.concat());
-    let policy = policy::of(&style, (!scripts.is_empty()).then(|| script_text(scripts)).as_deref(), served);
+    let policy = policy::content_security_policy(&style, (!scripts.is_empty()).then(|| script_text(scripts)).as_deref(), served);
     page.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n");
     page.raw(&format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\"/>\n"));
     page.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n");

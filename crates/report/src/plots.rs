@@ -60,7 +60,7 @@ impl Plots {
     ///
     /// # Errors
     /// If plotters fails.
-    pub fn of(outcome: &Outcome) -> Result<Self, PlotError> {
+    pub fn from_outcome(outcome: &Outcome) -> Result<Self, PlotError> {
         let mut plots = Self::default();
         if outcome.record.samples.len() < 2 || outcome.about.duration.as_micros() <= 0 {
             plots.left_out.push("There are no plots: the run was too short to be sampled twice.".to_owned());

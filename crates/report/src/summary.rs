@@ -263,7 +263,7 @@ pub struct Distribution {
 
 impl Distribution {
     /// The figures of `spans`, `None` without spans.
-    pub fn of(spans: &SortedSpans) -> Option<Self> {
+    pub fn from_spans(spans: &SortedSpans) -> Option<Self> {
         let at = |percent| spans.percentile(percent).map(|span| span.as_secs_f64());
         Some(Self {
             count: spans.len() as u64,
@@ -481,7 +481,7 @@ pub struct WorkloadScaling {
 
 impl Summary {
     /// Sums up `outcome`.
-    pub fn of(outcome: &Outcome) -> Self {
+    pub fn from_outcome(outcome: &Outcome) -> Self {
         let cost = cost::summary(outcome);
         let pods = lives::pods(outcome);
         let requests = service::requests(outcome);

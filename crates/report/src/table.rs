@@ -321,7 +321,7 @@ impl<T: Into<Self>> From<Option<T>> for Cell {
 mod tests {
     use super::{Rows, Table, Verdict};
     use crate::figure::Figure;
-    use crate::format::{Known, Measure};
+    use crate::format::{IntervalFigure, Measure};
     use crate::page::Html;
 
     struct Queue {
@@ -440,7 +440,7 @@ mod tests {
 
     #[test]
     fn interval_has_columns_of_its_own_for_programs() {
-        let known = Known { mean: 417.31, low: Some(394.0), high: Some(440.6), ends: false, signed: false };
+        let known = IntervalFigure { mean: 417.31, low: Some(394.0), high: Some(440.6), ends: false, signed: false };
         let table = Rows::new([known])
             .text("metric", |_| "evictions")
             .number("mean", |known| Figure::measured(*known, Measure::Count));

@@ -10,7 +10,7 @@ mod vertical;
 
 use super::answers::{headline, unknown_response};
 use super::columns::printed;
-use super::format::{self, Known, Measure, money, money_among, percent, span};
+use super::format::{self, IntervalFigure, Measure, money, money_among, percent, span};
 use super::run_tables;
 use super::short_names::{apart, without_namespace};
 use super::sparklines;
@@ -99,7 +99,7 @@ fn cost(summary: &Summary, lines: &mut Vec<String>) {
     lines.push(format!("{label:<LABEL$}{}{rates}", part(cost.total)));
     if let Some(range) = cost.spot_range {
         let (low, high) = (Some(range.total_low), Some(range.total_high));
-        let own = Known { mean: cost.total, low, high, ends: true, signed: false };
+        let own = IntervalFigure { mean: cost.total, low, high, ends: true, signed: false };
         let range = own.range(Measure::Money { currency, largest: cost.total });
         lines.push(format!("{:<LABEL$}{range}  (p10 to p90 of the error of Spot prices)", "  if Spot is off"));
     }

@@ -57,16 +57,16 @@ pub struct Difference {
 const LINE: usize = 110;
 
 impl Content {
-    pub(super) fn of(node: &Node<'_>) -> Self {
+    pub(super) fn from_node(node: &Node<'_>) -> Self {
         match &node.kind {
             NodeKind::Null => Self::Scalar("null".to_owned()),
             NodeKind::Scalar { text, plain } if is_safe(text) && (*plain || is_word(text)) => {
                 Self::Scalar(text.to_string())
             }
             NodeKind::Scalar { text, .. } => Self::text(text),
-            NodeKind::Seq(items) => Self::List(items.iter().map(Self::of).collect()),
+            NodeKind::Seq(items) => Self::List(items.iter().map(Self::from_node).collect()),
             NodeKind::Map(entries) => {
-                let entry = |entry: &Entry<'_>| (entry.key.to_string(), Self::of(&entry.value));
+                let entry = |entry: &Entry<'_>| (entry.key.to_string(), Self::from_node(&entry.value));
                 Self::Map(entries.iter().map(entry).collect())
             }
         }
@@ -273,7 +273,7 @@ mod tests {
     fn read(text: &str) -> Content {
         let source = Source::new("a.yaml".to_owned(), text.to_owned());
         match tree::parse(&source, &Variables::new(), &Limits::default()) {
-            Ok(documents) => Content::of(&documents[0]),
+            Ok(documents) => Content::from_node(&documents[0]),
             Err(error) => panic!("{error}: {text}"),
         }
     }

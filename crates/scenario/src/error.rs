@@ -25,19 +25,19 @@ struct Line(Place);
 impl From<&ScenarioError> for Shown {
     fn from(error: &ScenarioError) -> Self {
         let place = error.place().cloned();
-        Self::of(error.message(), error.reason(), error.way_out(), place, Severity::Error)
+        Self::new(error.message(), error.reason(), error.way_out(), place, Severity::Error)
     }
 }
 
 impl From<&Warning> for Shown {
     fn from(warning: &Warning) -> Self {
         let place = warning.place().cloned();
-        Self::of(warning.message(), warning.reason(), warning.way_out(), place, Severity::Warning)
+        Self::new(warning.message(), warning.reason(), warning.way_out(), place, Severity::Warning)
     }
 }
 
 impl Shown {
-    fn of(
+    fn new(
         message: &str,
         reason: Option<&str>,
         way_out: Option<&str>,

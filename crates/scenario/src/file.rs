@@ -42,7 +42,7 @@ use super::edits::Edit;
 use super::error::{ScenarioError, Warning};
 use super::manifests::Manifests;
 use super::reader::{Fields, Reader};
-use super::source::{self, Held, Limits, Source, sha256_hex};
+use super::source::{self, InMemoryFiles, Limits, Source, sha256_hex};
 use super::tree::{self, Location, Node, NodeKind, Variables};
 use crate::catalog::{Catalog, OwnFile, Region};
 use crate::domain::{SimDuration, SimTime, Symbol};
@@ -102,7 +102,7 @@ pub fn stated(path: &Path, limits: &Limits) -> Result<BTreeSet<String>, Scenario
 ///
 /// # Errors
 /// As [`load`].
-pub fn of_texts(name: &str, held: &Held, catalog: &Catalog) -> Result<(Scenario, Vec<Warning>), ScenarioError> {
+pub fn of_texts(name: &str, held: &InMemoryFiles, catalog: &Catalog) -> Result<(Scenario, Vec<Warning>), ScenarioError> {
     load_whole(Path::new(name), catalog, &Limits::default(), (&[], Some(held)), None)
 }
 
@@ -125,7 +125,7 @@ fn load_whole(
     path: &Path,
     catalog: &Catalog,
     limits: &Limits,
-    (edits, held): (&[Edit], Option<&Held>),
+    (edits, held): (&[Edit], Option<&InMemoryFiles>),
     kept: Option<&mut Vec<Document>>,
 ) -> Result<(Scenario, Vec<Warning>), ScenarioError> {
     let source = match held {
@@ -178,7 +178,7 @@ fn load_whole(
         held,
         edits,
         edited: vec![false; edits.len()],
-        kept: kept.is_some().then(|| vec![Document { file: None, content: Content::of(root) }]),
+        kept: kept.is_some().then(|| vec![Document { file: None, content: Content::from_node(root) }]),
         ..Files::new(directory, variables(&reader, fields)?, limits, &region)
     };
     let mut reading = Reading::new(reader, files);
@@ -214,7 +214,7 @@ fn calibration_of(
     path: &Path,
     source: &Source,
     limits: &Limits,
-    (edits, held): (&[Edit], Option<&Held>),
+    (edits, held): (&[Edit], Option<&InMemoryFiles>),
 ) -> Result<Option<(String, Source)>, ScenarioError> {
     let documents = edited(source, limits, edits)?;
     let node = documents.first().and_then(|root| root.get(calibration::KEY));
@@ -280,7 +280,7 @@ fn scenario<'s>(reading: &mut Reading<'_, 's>, root: &Node<'s>) -> Result<Scenar
         policies.push(policies::implied(reading, fields, &base, overlay, &timeline.actions)?);
     }
     policies::check_pools(reading, fields, &policies, &timeline.actions)?;
-    reading.workloads = checks::Workloads::of(&policies, &timeline.actions);
+    reading.workloads = checks::Workloads::new(&policies, &timeline.actions);
     reading.node_pools = checks::node_pools(&policies, &timeline.actions);
     checks::timeline(&reading.reader, &timeline, &reading.workloads, &policies)?;
     services::check(reading, &timeline, &policies)?;

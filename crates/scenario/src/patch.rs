@@ -36,7 +36,7 @@ pub fn patch(name: &str, text: &str, before: &[&Content], after: &[&Content]) ->
     let says = |text: String| {
         let source = Source::new(name.to_owned(), text);
         let nodes = tree::parse(&source, &Variables::new(), &Limits::default()).ok()?;
-        Some(nodes.iter().map(Content::of).collect::<Vec<Content>>())
+        Some(nodes.iter().map(Content::from_node).collect::<Vec<Content>>())
     };
     // What cannot be read again as it is to be is no patch.
     let is_right =
@@ -210,7 +210,7 @@ mod tests {
 
     fn contents(text: &str) -> Vec<Content> {
         let source = Source::new("f", text.to_owned());
-        tree::parse(&source, &Variables::new(), &Limits::default()).unwrap().iter().map(Content::of).collect()
+        tree::parse(&source, &Variables::new(), &Limits::default()).unwrap().iter().map(Content::from_node).collect()
     }
 
     fn patched(after: &str) -> Option<String> {

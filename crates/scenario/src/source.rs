@@ -31,11 +31,11 @@ pub fn load(path: &Path, name: impl Into<String>, limits: &Limits) -> Result<Sou
 
 /// Texts that stand in for files, by path.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Held(BTreeMap<PathBuf, String>);
+pub struct InMemoryFiles(BTreeMap<PathBuf, String>);
 
-impl Held {
+impl InMemoryFiles {
     /// Texts by name.
-    pub fn of<'t>(texts: impl IntoIterator<Item = (&'t str, &'t str)>) -> Self {
+    pub fn from_texts<'t>(texts: impl IntoIterator<Item = (&'t str, &'t str)>) -> Self {
         Self(texts.into_iter().map(|(name, text)| (PathBuf::from(name), text.to_owned())).collect())
     }
 

@@ -36,12 +36,12 @@ const NOT_ASKED: u32 = u32::MAX;
 
 /// Slots to come back to, each once.
 #[derive(Clone, Debug, Default)]
-struct Noted {
+struct SlotSet {
     slots: Vec<Slot>,
     is_noted: Vec<bool>,
 }
 
-impl Noted {
+impl SlotSet {
     fn note(&mut self, slot: Slot) {
         let at = slot as usize;
         if self.is_noted.len() <= at {
@@ -73,9 +73,9 @@ pub(super) struct KnownNodes {
     passing: Vec<Slot>,
     place: Vec<u32>,
     /// All nodes that are unknown, and some that have been looked at since.
-    changed: Noted,
+    changed: SlotSet,
     /// Refused nodes whose refusal nobody asked for, and some others.
-    unasked: Noted,
+    unasked: SlotSet,
 }
 
 impl KnownNodes {

@@ -118,7 +118,7 @@ fn slot_and_entry(view: &ClusterView, node: NodeId) -> Option<(Slot, &NodeEntry)
 
 /// What is left on one node, for shapes whose pods look at nothing beyond it: a few numbers instead of a node.
 #[derive(Clone, Debug)]
-pub struct Room {
+pub struct FreeCapacity {
     milli_cpu: i64,
     memory: i64,
     ephemeral_storage: i64,
@@ -127,7 +127,7 @@ pub struct Room {
     host_ports: Vec<HostPort>,
 }
 
-impl Room {
+impl FreeCapacity {
     /// What is left on a node of the view; `None` if it has no such node.
     pub fn on(view: &ClusterView, node: NodeId) -> Option<Self> {
         let (_, entry) = slot_and_entry(view, node)?;

@@ -33,7 +33,7 @@ pub struct PodVolumes {
 impl PodVolumes {
     /// What the volumes of a pod called `pod` ask for, as the claims are now. Of claims that do not exist only those count that the pod
     /// names: others are made with it or before it.
-    pub fn of(storage: &Storage, namespace: Symbol, pod: &str, spec: &PodSpec) -> Self {
+    pub fn new(storage: &Storage, namespace: Symbol, pod: &str, spec: &PodSpec) -> Self {
         let mut all = Self::default();
         for volume in &spec.volumes {
             let Some(claim) = storage.claim(namespace, &volume.claim_name(pod)) else {

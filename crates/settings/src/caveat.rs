@@ -123,7 +123,7 @@ impl Caveats {
     }
 
     /// Those of warnings about a scenario, with their places.
-    pub fn of(warnings: &[Warning]) -> Self {
+    pub fn from_warnings(warnings: &[Warning]) -> Self {
         warnings.iter().map(Caveat::from).collect()
     }
 

@@ -206,7 +206,7 @@ impl KarpenterOptions {
     /// The settings by which a release shapes its instance types.
     pub fn provider(&self, version: KarpenterVersion) -> ProviderSettings {
         let Self { vm_memory_overhead_millionths, reserved_enis, .. } = *self;
-        let reserved_enis = if Behaviour::of(version).knows_reserved_enis { reserved_enis } else { 0 };
+        let reserved_enis = if Behaviour::for_release(version).knows_reserved_enis { reserved_enis } else { 0 };
         ProviderSettings { version, vm_memory_overhead_millionths, reserved_enis }
     }
 }

@@ -78,7 +78,7 @@ pub use setup::{
     Step, TriggerReader, TriggerSources, UsagePlan,
 };
 pub use sim::Sim;
-pub use vertical::{StatedUse, container_states, namespace_limits, respecified};
+pub use vertical::{PodUsageModel, container_states, namespace_limits, respecified};
 pub(crate) use volumes::EBS_DAEMON_SET;
 
 use crate::domain::SimTime;
@@ -98,7 +98,7 @@ pub fn begin(context: &mut Context<'_>) {
     );
     timeline::begin(&mut context.sim, &mut context.pod_trace);
     interruption::begin(context);
-    NodeAutoscaler::of(context.setup).begin(context);
+    NodeAutoscaler::from_setup(context.setup).begin(context);
     prometheus::begin(context);
     sampler::begin(context);
     dispatch::settle(context, SimTime::ZERO);

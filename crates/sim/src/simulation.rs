@@ -17,7 +17,7 @@ mod rollouts;
 mod unknown_load;
 mod usable_types;
 
-pub use forecast::Forecast;
+pub use forecast::RunSizeEstimate;
 pub use nodecast_world::outcome::{self, Outcome};
 pub use resolve::{Resolved, resolve};
 pub use usable_types::usable_types;
@@ -90,13 +90,13 @@ impl<'s> Simulation<'s> {
 }
 
 /// A running simulation as those see it who follow its progress.
-pub struct Moment<'w> {
+pub struct Progress<'w> {
     /// The simulated time.
     pub now: SimTime,
     world: &'w World,
 }
 
-impl Moment<'_> {
+impl Progress<'_> {
     /// Pods that wait for a node, daemons left out.
     pub fn pods_pending(&self) -> u32 {
         self.world.counts().pending
@@ -120,7 +120,7 @@ pub fn run(
     policy: &PolicyVariant,
     catalog: &Catalog,
     seed: u64,
-    progress: &mut dyn FnMut(&Moment<'_>),
+    progress: &mut dyn FnMut(&Progress<'_>),
 ) -> Result<Outcome, CatalogError> {
     let Resolved { setup, warnings } = resolve(scenario, policy, catalog, seed)?;
     let mut simulation = Simulation::new(&setup);
@@ -139,7 +139,7 @@ pub fn run_while(
     policy: &PolicyVariant,
     catalog: &Catalog,
     (seed, keeps_meters): (u64, bool),
-    progress: &mut dyn FnMut(&Moment<'_>) -> ControlFlow<()>,
+    progress: &mut dyn FnMut(&Progress<'_>) -> ControlFlow<()>,
 ) -> Result<Option<Outcome>, CatalogError> {
     let Resolved { mut setup, warnings } = resolve(scenario, policy, catalog, seed)?;
     setup.keeps_meters = keeps_meters;
@@ -169,7 +169,7 @@ pub fn run_unless(
         return Ok(None);
     }
     let mut simulation = Simulation::new(&setup);
-    let mut look = |_: &Moment<'_>| match unwanted.load(Ordering::Relaxed) {
+    let mut look = |_: &Progress<'_>| match unwanted.load(Ordering::Relaxed) {
         true => ControlFlow::Break(()),
         false => ControlFlow::Continue(()),
     };
@@ -186,7 +186,7 @@ fn concluded(simulation: Simulation<'_>, scenario: &Scenario, policy: &PolicyVar
 }
 
 /// What follows a simulation and never ends it.
-fn unstoppable<'p>(progress: &'p mut dyn FnMut(&Moment<'_>)) -> impl FnMut(&Moment<'_>) -> ControlFlow<()> + use<'p> {
+fn unstoppable<'p>(progress: &'p mut dyn FnMut(&Progress<'_>)) -> impl FnMut(&Progress<'_>) -> ControlFlow<()> + use<'p> {
     |moment| {
         progress(moment);
         ControlFlow::Continue(())
@@ -197,7 +197,7 @@ fn unstoppable<'p>(progress: &'p mut dyn FnMut(&Moment<'_>)) -> impl FnMut(&Mome
 fn drive(
     simulation: &mut Simulation<'_>,
     scenario: &Scenario,
-    progress: &mut dyn FnMut(&Moment<'_>) -> ControlFlow<()>,
+    progress: &mut dyn FnMut(&Progress<'_>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
     drive_told(simulation, scenario, PROGRESS_EVERY, progress)
 }
@@ -207,7 +207,7 @@ fn drive_told(
     simulation: &mut Simulation<'_>,
     scenario: &Scenario,
     every: u64,
-    progress: &mut dyn FnMut(&Moment<'_>) -> ControlFlow<()>,
+    progress: &mut dyn FnMut(&Progress<'_>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
     let mut events: u64 = 0;
     let mut last = SimTime::ZERO;
@@ -216,7 +216,7 @@ fn drive_told(
         while simulation.context.queue.next_time().is_some_and(|at| at <= counts_from) {
             let Some(now) = simulation.step() else { break };
             if events.is_multiple_of(every) {
-                progress(&Moment { now, world: &simulation.context.world })?;
+                progress(&Progress { now, world: &simulation.context.world })?;
             }
             events += 1;
         }
@@ -225,11 +225,11 @@ fn drive_told(
     }
     while let Some(now) = simulation.step() {
         if events.is_multiple_of(every) {
-            progress(&Moment { now, world: &simulation.context.world })?;
+            progress(&Progress { now, world: &simulation.context.world })?;
         }
         (events, last) = (events + 1, now);
     }
-    progress(&Moment { now: last, world: &simulation.context.world })
+    progress(&Progress { now: last, world: &simulation.context.world })
 }
 
 /// Why a checked run has no outcome.
@@ -258,7 +258,7 @@ pub fn run_checked(
     policy: &PolicyVariant,
     catalog: &Catalog,
     seed: u64,
-    progress: &mut dyn FnMut(&Moment<'_>),
+    progress: &mut dyn FnMut(&Progress<'_>),
 ) -> Result<Outcome, CheckedError> {
     let Resolved { mut setup, warnings } = resolve(scenario, policy, catalog, seed)?;
     setup.set_check(Check::Always);

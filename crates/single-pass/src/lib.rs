@@ -56,7 +56,7 @@ pub struct SinglePass<'q> {
 
 impl<'q> SinglePass<'q> {
     /// The pass.
-    pub fn of(question: &'q PackingQuestion) -> Self {
+    pub fn from_question(question: &'q PackingQuestion) -> Self {
         let types = question.instance_types();
         let (mut asked, mut left_out) = (Vec::new(), Vec::new());
         for (position, pod) in question.pods.iter().enumerate() {
@@ -169,7 +169,7 @@ fn comes_back(question: &PackingQuestion, pod: &NamedPod, node: usize) -> bool {
     if question.drained.contains(&node) {
         return view.is_reschedulable();
     }
-    let asks_budgets = Behaviour::of(question.karpenter).leaves_blocked_pods;
+    let asks_budgets = Behaviour::for_release(question.karpenter).leaves_blocked_pods;
     let budgets: Vec<PodBudget<'_>> = question
         .disruption_budgets
         .iter()
@@ -251,7 +251,7 @@ fn asking<R>(
         pools: &pools,
         daemons: &question.daemons,
         namespaces: &namespaces,
-        volumes: Volumes::of(&question.storage),
+        volumes: Volumes::from_storage(&question.storage),
         default_spread: None,
     };
     ask(setup, &Situation { nodes: &nodes, pods: &pods, reserved: ReservedMode::Strict, ties: TIES })

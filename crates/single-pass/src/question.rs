@@ -50,7 +50,7 @@ pub struct Setting {
 
 impl Setting {
     /// All zones of a region, the newest release, and the region's own prices.
-    pub fn of(region: Arc<Region>) -> Self {
+    pub fn from_region(region: Arc<Region>) -> Self {
         let price_list = Arc::clone(&region);
         Self { karpenter: KarpenterSetup::default(), region, price_list, zones: Vec::new(), without_pools: false }
     }
@@ -147,7 +147,7 @@ pub struct Inventory {
 
 impl Inventory {
     /// What the objects of a dump show to run, and what of it is left out.
-    pub fn of(mut objects: Manifests) -> (Self, Vec<Warning>) {
+    pub fn from_objects(mut objects: Manifests) -> (Self, Vec<Warning>) {
         let mut warnings = std::mem::take(&mut objects.warnings);
         warnings.extend(objects.complete_workloads(&[]));
         let (mut waiting, nodes, _) = split(&mut objects, Vec::new(), &mut warnings);
@@ -208,10 +208,10 @@ impl PackingQuestion {
         }
         complete_pools(karpenter, &mut node_pools);
         warn_of_kinds(karpenter, &node_pools, &mut warnings);
-        let uses_reservations = Behaviour::of(karpenter).uses_reservations(setup.flags.gates);
+        let uses_reservations = Behaviour::for_release(karpenter).uses_reservations(setup.flags.gates);
         warn_of_pools(&node_pools, (&objects.node_classes, uses_reservations), &mut warnings);
         let (daemon_sets, daemons) = daemons(&objects, karpenter).into_iter().unzip();
-        let namespaces = Namespaces::of([&objects]).with(listed.iter().map(|pod| pod.namespace)).into_iter().collect();
+        let namespaces = Namespaces::from_objects([&objects]).with(listed.iter().map(|pod| pod.namespace)).into_iter().collect();
         let (pods, nodes, elsewhere) = split(&mut objects, listed, &mut warnings);
         if pods.is_empty() && nodes.iter().all(|node| node.pods.is_empty()) {
             return Err(without_pods(elsewhere));
@@ -390,7 +390,7 @@ fn daemons(objects: &Manifests, karpenter: KarpenterVersion) -> Vec<(ObjectName,
         Some(Arc::new(spec))
     };
     let representative = |set: &DaemonSet| {
-        let live = if Behaviour::of(karpenter).reads_daemon_pods { live(set) } else { None };
+        let live = if Behaviour::for_release(karpenter).reads_daemon_pods { live(set) } else { None };
         let template = set.template.as_written.as_ref().unwrap_or(&set.template);
         (set.name, live.unwrap_or_else(|| Arc::clone(template)))
     };

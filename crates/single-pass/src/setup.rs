@@ -28,7 +28,7 @@ impl KarpenterSetup {
     /// A release with its default flags.
     pub fn of_release(release: KarpenterVersion, source: impl Into<String>) -> Self {
         Self {
-            provider: ProviderSettings::of(release),
+            provider: ProviderSettings::for_version(release),
             source: source.into(),
             flags: KarpenterSettings::default(),
             knows_gates: false,
@@ -43,7 +43,7 @@ impl KarpenterSetup {
 
     /// The packer's options, as far as the release has them.
     pub fn packing_options(&self) -> PackingOptions {
-        let (behaviour, own) = (Behaviour::of(self.release()), PackingOptions::default());
+        let (behaviour, own) = (Behaviour::for_release(self.release()), PackingOptions::default());
         PackingOptions {
             preferences: if behaviour.knows_preference_policy { self.flags.preferences } else { own.preferences },
             min_values: if behaviour.knows_min_values_policy { self.flags.min_values } else { own.min_values },

@@ -81,7 +81,7 @@ impl Outside for Rest {
 
 impl Standing {
     /// The cluster that a dump shows.
-    pub fn of(question: &PackingQuestion) -> Self {
+    pub fn from_question(question: &PackingQuestion) -> Self {
         let now = instant_of(question);
         let claims = claims_by_node(&question.node_claims);
         let mut builder = Builder::default();
@@ -180,7 +180,7 @@ fn karpenter(
         namespaces: question.namespaces.clone(),
         begins: now,
         flags: question.setup.flags,
-        ..Settings::of(question.karpenter, question.setup.kubernetes)
+        ..Settings::new(question.karpenter, question.setup.kubernetes)
     };
     // Where nothing states the gate: nodes of a static pool are there only behind it.
     if !question.setup.knows_gates {

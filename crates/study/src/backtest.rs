@@ -235,8 +235,8 @@ pub fn findings(
     stretch: Stretch,
     catalogue: Option<Arc<Region>>,
 ) -> (Findings, Vec<Curve>) {
-    let basis = Basis::of(recorded);
-    let mut prices = HeldPrices::of(std::iter::once(recorded).chain(simulations));
+    let basis = Basis::from_recorded(recorded);
+    let mut prices = HeldPrices::from_histories(std::iter::once(recorded).chain(simulations));
     if let Some(region) = catalogue {
         prices = prices.with_catalogue(region);
     }
@@ -255,7 +255,7 @@ pub fn findings(
     });
     let figures = figures(&observed, &of_seeds, naive.as_deref());
     let cost_error = cost_error(&observed, &of_seeds);
-    let Workloads { results: workloads, curves } = Workloads::of(recorded, simulations, stretch, before);
+    let Workloads { results: workloads, curves } = Workloads::new(recorded, simulations, stretch, before);
     let (tally, changes) = (tally(&figures, &workloads), parameters::changes(&figures, &workloads));
     let types = type_hours(recorded, simulations, stretch, basis);
     let unpriced = unpriced.into_iter().collect();
@@ -333,7 +333,7 @@ fn cost_error(observed: &[Reading], of_seeds: &[Vec<Reading>]) -> Option<Estimat
     let happened = figure.value.filter(|value| *value > 0.0)?;
     let errors: Vec<f64> =
         of_seeds.iter().filter_map(|readings| Some((value_in(readings, figure)? - happened) / happened)).collect();
-    Estimate::of(&errors)
+    Estimate::from_values(&errors)
 }
 
 /// Whether seeds differ so far that chance has a say. CPU that follows recorded demand is the same in all of them but for its rounding, and

@@ -137,7 +137,7 @@ impl Baseline {
 
 impl ScenarioBaseline {
     /// The means of `points`, which are of one policy.
-    pub fn of(scenario: &str, policy: &str, first_seed: u64, replications: u32, points: &[&Point]) -> Self {
+    pub fn new(scenario: &str, policy: &str, first_seed: u64, replications: u32, points: &[&Point]) -> Self {
         let figures = FIGURES
             .iter()
             .enumerate()

@@ -52,7 +52,7 @@ pub enum Unit {
 /// Whether a value takes the place of what is assumed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Taken {
+pub enum FitOutcome {
     /// As it was measured: its interval is narrower than what is assumed is uncertain.
     Measured,
     /// A value between both: too little was recorded.
@@ -90,7 +90,7 @@ pub struct Parameter {
     /// What it was measured on: `22 claims`.
     pub from: String,
     /// Whether it takes the place of what is assumed.
-    pub taken: Taken,
+    pub taken: FitOutcome,
     /// The value that is taken, in the unit.
     pub value: f64,
     /// The keys that say so.
@@ -111,7 +111,7 @@ impl Parameter {
             assumed: None,
             measured,
             from,
-            taken: Taken::Shown,
+            taken: FitOutcome::Shown,
             value: measured.value,
             keys: Vec::new(),
             notes: Vec::new(),
@@ -183,7 +183,7 @@ pub fn fit(
     for parameter in &mut parameters {
         let same = |key: &Key| key.value == key.instead_of;
         if !parameter.keys.is_empty() && parameter.keys.iter().all(same) {
-            parameter.taken = Taken::AsAssumed;
+            parameter.taken = FitOutcome::AsAssumed;
         }
     }
     Calibration { parameters, warnings: fit.warnings }

@@ -225,7 +225,7 @@ fn figures(own: &[&Point], first: Option<&[&Point]>) -> Vec<FigureResult> {
 pub(super) fn mean_of_objective(points: &[&Point], position: usize) -> Option<Estimate> {
     let values: Vec<f64> = points.iter().filter_map(|point| point.objectives.get(position)?.actual).collect();
     let is_time = points.first()?.objectives.get(position)?.unit == "seconds";
-    let estimate = if is_time { Estimate::of_median(&values) } else { Estimate::of(&values) };
+    let estimate = if is_time { Estimate::of_median(&values) } else { Estimate::from_values(&values) };
     estimate.map(|mean| mean.within(0.0, f64::INFINITY))
 }
 

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::axes::Setting;
 use super::recommendation::{
-    Allowance, Kind, Known, Level, Lever, Requirements, is_guarded, levers, requirements, setting,
+    Allowance, Kind, BaselineFacts, Level, Lever, Requirements, is_guarded, levers, requirements, setting,
 };
 use crate::catalog::Region;
 use crate::domain::Symbol;
@@ -146,8 +146,8 @@ pub struct Basis<'b> {
 
 impl Controls {
     /// The controls that a scenario has, before any of them was tried.
-    pub fn of(basis: &Basis<'_>) -> Self {
-        let known = Known {
+    pub fn from_basis(basis: &Basis<'_>) -> Self {
+        let known = BaselineFacts {
             scenario: basis.scenario,
             policy: basis.policy,
             region: basis.region,

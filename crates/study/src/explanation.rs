@@ -10,7 +10,7 @@ mod subjects;
 mod vertical;
 
 pub use groups::{GroupFigures, OptionFigures, RoundFigures, ScaleDownFigures, ScaleUpFigures};
-pub use moment::{Moment, MomentError};
+pub use moment::{StatedTime, MomentError};
 use serde::Serialize;
 pub use vertical::{ResourceFigures, VerticalFigures};
 
@@ -439,7 +439,7 @@ impl<'q> Inquiry<'q> {
 
     /// What became of the removal of nodes as an inquiry told it.
     fn figures(&self, removal: &Removal) -> RemovalFigures {
-        RemovalFigures::of(
+        RemovalFigures::new(
             removal,
             |node| self.node_name(node),
             |pod| {
@@ -452,7 +452,7 @@ impl<'q> Inquiry<'q> {
 
 impl RemovalFigures {
     /// What the removal of nodes comes to, with the names of nodes, and of pods and their workloads.
-    fn of(removal: &Removal, node: impl Fn(NodeId) -> String, pod: impl Fn(PodId) -> (String, String)) -> Self {
+    fn new(removal: &Removal, node: impl Fn(NodeId) -> String, pod: impl Fn(PodId) -> (String, String)) -> Self {
         let launches = removal.launches.iter().map(|launch| LaunchFigures {
             node_pool: launch.node_pool.to_string(),
             types: launch.types as u64,
@@ -464,13 +464,13 @@ impl RemovalFigures {
             because: removal.because.clone(),
             per_hour: removal.price.as_f64(),
             launches: launches.collect(),
-            pods: removal.pods.iter().map(|(own, to)| PodFigures::of(pod(*own), to, &node)).collect(),
+            pods: removal.pods.iter().map(|(own, to)| PodFigures::new(pod(*own), to, &node)).collect(),
         }
     }
 }
 
 impl PodFigures {
-    fn of((pod, workload): (String, String), to: &Destination, name: impl Fn(NodeId) -> String) -> Self {
+    fn new((pod, workload): (String, String), to: &Destination, name: impl Fn(NodeId) -> String) -> Self {
         let (kind, node, because) = match to {
             Destination::Node(node) => ("node", Some(name(*node)), None),
             Destination::Unready(node) => ("node", Some(name(*node)), Some("which is not initialized".to_owned())),

@@ -9,7 +9,7 @@ use crate::domain::{SimDuration, SimTime, WorkloadId};
 use crate::report::summary::InputSummary;
 use crate::scenario::manifests::Manifests;
 use crate::scenario::{Caveats, PolicyVariant, Scenario};
-use crate::simulation::{Forecast, Resolved, Simulation, resolve};
+use crate::simulation::{RunSizeEstimate, Resolved, Simulation, resolve};
 use crate::world::World;
 
 /// By when everything has been applied that is there from the start; autoscalers have not acted by then.
@@ -68,7 +68,7 @@ pub struct PolicyInspection {
     /// Pods that the manifests and the dump ask for at the start, those of DaemonSets left out.
     pub pods_at_start: u32,
     /// What a run is expected to come to.
-    pub expected: Forecast,
+    pub expected: RunSizeEstimate,
 }
 
 /// Sets up every policy of `scenario`; with it what is left out, each warning once.
@@ -80,7 +80,7 @@ pub fn inspect(scenario: &Scenario, catalog: &Catalog) -> Result<(Inspection, Ca
     let mut policies = Vec::new();
     for policy in &scenario.policies {
         let resolved = resolve(scenario, policy, catalog, scenario.seed)?;
-        let forecast = Forecast::of(scenario, policy, resolved.setup.sample_interval);
+        let forecast = RunSizeEstimate::new(scenario, policy, resolved.setup.sample_interval);
         policies.push(of_policy(policy, &resolved, forecast));
         warnings.merge(&resolved.warnings);
     }
@@ -108,7 +108,7 @@ pub fn inputs(scenario: &Scenario) -> Vec<InputSummary> {
     inputs.map(|input| InputSummary { path: input.path.clone(), sha256: input.sha256.clone() }).collect()
 }
 
-fn of_policy(policy: &PolicyVariant, resolved: &Resolved, forecast: Forecast) -> PolicyInspection {
+fn of_policy(policy: &PolicyVariant, resolved: &Resolved, forecast: RunSizeEstimate) -> PolicyInspection {
     let manifests = &policy.manifests;
     let mut simulation = Simulation::new(&resolved.setup);
     simulation.step_until(SimTime::ZERO + START);

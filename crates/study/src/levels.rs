@@ -13,7 +13,7 @@ pub(super) fn value(point: &Point, figure: usize) -> Option<f64> {
 pub fn level(figure: &Figure, values: &[f64]) -> Option<Estimate> {
     let (least, most) = figure.unit.range();
     let estimate = match figure.level() {
-        Level::Mean => Estimate::of(values),
+        Level::Mean => Estimate::from_values(values),
         Level::Median => Estimate::of_median(values),
         Level::Count => Estimate::of_count(values),
     };
@@ -23,7 +23,7 @@ pub fn level(figure: &Figure, values: &[f64]) -> Option<Estimate> {
 /// A figure of `other` against `base`, run by run; `None` without values.
 pub fn difference(figure: &Figure, base: &[f64], other: &[f64]) -> Option<Paired> {
     match figure.level() {
-        Level::Mean => Paired::of(base, other),
+        Level::Mean => Paired::new(base, other),
         Level::Median => Paired::of_medians(base, other),
         Level::Count => Paired::of_counts(base, other),
     }

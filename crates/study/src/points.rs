@@ -81,7 +81,7 @@ pub struct Objective {
 
 impl Point {
     /// The figures of a run.
-    fn of(summary: &Summary) -> Self {
+    fn from_summary(summary: &Summary) -> Self {
         Self {
             setting: 0,
             policy: summary.about.policy.clone(),
@@ -187,7 +187,7 @@ pub fn seeds(first: u64, count: u32) -> Vec<u64> {
 }
 
 /// What watches a run of many simulations.
-pub trait Watcher: Sync {
+pub trait ProgressObserver: Sync {
     /// The simulation with this number is done. Called from any thread, in any order.
     fn done(&self, index: usize, point: &Point);
     /// Whether to begin no further simulation.
@@ -213,7 +213,7 @@ pub fn outcome(scenario: &Scenario, catalog: &Catalog, cell: Cell<'_>) -> Result
 
 /// The point of a simulation.
 pub fn point(cell: Cell<'_>, outcome: &Outcome) -> Point {
-    Point { setting: cell.setting, ..Point::of(&Summary::of(outcome)) }
+    Point { setting: cell.setting, ..Point::from_summary(&Summary::from_outcome(outcome)) }
 }
 
 /// Why a simulation gave no point.
@@ -235,7 +235,7 @@ pub enum PointError {
 pub fn run(
     cells: &[Cell<'_>],
     simulate: &(dyn Fn(Cell<'_>) -> Result<Point, PointError> + Sync),
-    watcher: &dyn Watcher,
+    watcher: &dyn ProgressObserver,
 ) -> Result<Vec<(usize, Point)>, PointError> {
     let failed = AtomicBool::new(false);
     let results: Vec<Option<Result<(usize, Point), PointError>>> = cells

@@ -26,7 +26,7 @@ use super::comparison::{About, Comparison};
 use super::figures::{Figure, Unit};
 use super::statistics::Estimate;
 use crate::report::columns::{Align, Columns};
-use crate::report::format::{self, Known, Measure, mean_count as counted, money_among, percent, span};
+use crate::report::format::{self, IntervalFigure, Measure, mean_count as counted, money_among, percent, span};
 use crate::report::page::text;
 
 /// A value of `figure`, with its unit.
@@ -144,14 +144,14 @@ fn measure_of_difference<'c>(figure: &Figure, currency: &'c str, largest: f64) -
 }
 
 /// A level with its interval, the ends of which are said where one of them is much further off than the other.
-fn known(estimate: &Estimate) -> Known {
+fn known(estimate: &Estimate) -> IntervalFigure {
     let &Estimate { low, high, .. } = estimate;
-    Known { mean: estimate.centre(), low, high, ends: estimate.is_lopsided(), signed: false }
+    IntervalFigure { mean: estimate.centre(), low, high, ends: estimate.is_lopsided(), signed: false }
 }
 
 /// The same of a difference, which has its sign.
-fn known_difference(estimate: &Estimate) -> Known {
-    Known { signed: true, ..known(estimate) }
+fn known_difference(estimate: &Estimate) -> IntervalFigure {
+    IntervalFigure { signed: true, ..known(estimate) }
 }
 
 /// Whether a difference is good.

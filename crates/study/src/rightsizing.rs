@@ -259,10 +259,10 @@ fn replicas(outcome: &Outcome) -> BTreeMap<String, f64> {
 
 impl Aside {
     /// That of a run.
-    pub fn of(outcome: &Outcome) -> Self {
+    pub fn from_outcome(outcome: &Outcome) -> Self {
         let kills = outcome.record.events.iter();
         let kills = kills.filter(|own| own.kind == EventKind::PodKilled && own.message.starts_with("OOMKilled"));
-        let summary = crate::report::Summary::of(outcome);
+        let summary = crate::report::Summary::from_outcome(outcome);
         let of_usage: f64 = outcome.record.throttled.iter().map(|own| own.throttled.as_secs_f64()).sum();
         let of_requests: f64 = summary.requests.iter().map(|own| own.throttled_seconds).sum();
         Self {

@@ -64,7 +64,7 @@ pub struct Estimate {
 
 impl Estimate {
     /// The mean of `values` with its interval; `None` without values.
-    pub fn of(values: &[f64]) -> Option<Self> {
+    pub fn from_values(values: &[f64]) -> Option<Self> {
         Self::with_confidence(values, CONFIDENCE)
     }
 
@@ -262,9 +262,9 @@ pub struct Paired {
 
 impl Paired {
     /// Compares values that belong together two by two; `None` without any.
-    pub fn of(base: &[f64], other: &[f64]) -> Option<Self> {
+    pub fn new(base: &[f64], other: &[f64]) -> Option<Self> {
         let differences: Vec<f64> = base.iter().zip(other).map(|(base, other)| other - base).collect();
-        let difference = Estimate::of(&differences)?;
+        let difference = Estimate::from_values(&differences)?;
         let base_mean = mean(base)?;
         let relative =
             relative_change(difference.mean, base_mean).and_then(|_| relative(base, &differences, base_mean));
@@ -291,7 +291,7 @@ fn relative(base: &[f64], differences: &[f64], base_mean: f64) -> Option<Estimat
         .zip(base)
         .map(|(difference, base)| ratio + (difference - ratio * base) / base_mean)
         .collect();
-    let mut estimate = Estimate::of(&shares)?;
+    let mut estimate = Estimate::from_values(&shares)?;
     estimate.mean = ratio;
     Some(estimate)
 }
@@ -339,7 +339,7 @@ mod tests {
     fn values_of_which_all_but_one_are_equal_have_an_interval_within_them() {
         let mut values = [0.32734069487883793; 16];
         values[3] = 0.3235936569296281;
-        let estimate = Estimate::of(&values).unwrap();
+        let estimate = Estimate::from_values(&values).unwrap();
         assert_eq!(estimate.method, Method::Bootstrap);
         let (low, high) = (estimate.low.unwrap(), estimate.high.unwrap());
         assert!(values[3] < low && low < estimate.mean && estimate.mean < high && high <= values[0] + 1e-12);
@@ -350,7 +350,7 @@ mod tests {
         // Waits in seconds: a scenario in which two of thirty seeds meet something that the others do not.
         let mut values: Vec<f64> = (0..30).map(|seed| 57.0 + f64::from(seed % 5)).collect();
         (values[7], values[19]) = (512.0, 946.8);
-        let estimate = Estimate::of(&values).unwrap();
+        let estimate = Estimate::from_values(&values).unwrap();
         assert_eq!(estimate.method, Method::Bootstrap);
         let (low, high) = (estimate.low.unwrap(), estimate.high.unwrap());
         assert!(57.0 < low && low < estimate.mean && 120.0 < high && high < 300.0, "{estimate:?}");
@@ -358,11 +358,11 @@ mod tests {
 
     #[test]
     fn equal_values_have_an_interval_without_width() {
-        let estimate = Estimate::of(&[0.1; 7]).unwrap();
+        let estimate = Estimate::from_values(&[0.1; 7]).unwrap();
         assert_eq!((estimate.method, estimate.low, estimate.high), (Method::Equal, Some(0.1), Some(0.1)));
         assert_eq!(estimate.exactly().method, Method::Exact);
-        assert_eq!(Estimate::of(&[3.0]).unwrap().low, None);
-        assert_eq!(Estimate::of(&[]), None);
+        assert_eq!(Estimate::from_values(&[3.0]).unwrap().low, None);
+        assert_eq!(Estimate::from_values(&[]), None);
     }
 
     #[test]
@@ -377,7 +377,7 @@ mod tests {
     #[test]
     fn the_interval_of_a_textbook_sample_is_the_textbooks() {
         // Mean 5, standard deviation sqrt(2.5), n = 5: 5 -+ 2.77645 * 0.70711.
-        let estimate = Estimate::of(&[3.0, 4.0, 5.0, 6.0, 7.0]).unwrap();
+        let estimate = Estimate::from_values(&[3.0, 4.0, 5.0, 6.0, 7.0]).unwrap();
         assert!((estimate.low.unwrap() - 3.036_76).abs() < 1e-4 && (estimate.high.unwrap() - 6.963_24).abs() < 1e-4);
         assert!(estimate.excludes_zero());
     }
@@ -385,7 +385,7 @@ mod tests {
     #[test]
     fn a_policy_against_itself_differs_by_exactly_nothing() {
         let values = [1.5, 2.25, 9.0];
-        let paired = Paired::of(&values, &values).unwrap();
+        let paired = Paired::new(&values, &values).unwrap();
         assert_eq!((paired.difference.low, paired.difference.high), (Some(0.0), Some(0.0)));
         assert_eq!(paired.relative.unwrap().mean.to_bits(), 0.0_f64.to_bits());
     }
@@ -405,7 +405,7 @@ mod tests {
             let mut stream = Streams::new(11).nth("coverage", "", u64::from(experiment));
             let base: Vec<f64> = (0..20).map(|_| base_mean + 10.0 * stream.normal()).collect();
             let other: Vec<f64> = base.iter().map(|base| base + truth + draw(&mut stream)).collect();
-            let paired = Paired::of(&base, &other).unwrap();
+            let paired = Paired::new(&base, &other).unwrap();
             let covers =
                 |estimate: &Estimate, value: f64| estimate.low.unwrap() <= value && value <= estimate.high.unwrap();
             absolute += u32::from(covers(&paired.difference, truth));
@@ -422,18 +422,18 @@ mod tests {
 
     #[test]
     fn an_interval_ends_where_nothing_can_be_and_loses_no_cover() {
-        let few = Estimate::of(&[0.0, 0.0, 4.0]).unwrap();
+        let few = Estimate::from_values(&[0.0, 0.0, 4.0]).unwrap();
         let ended = few.within(0.0, f64::INFINITY);
         assert!(few.low.unwrap() < 0.0);
         assert_eq!(ended, Estimate { low: Some(0.0), ..few });
-        assert_eq!(Estimate::of(&[0.2, 1.0]).unwrap().within(0.0, 1.0).high, Some(1.0));
-        assert_eq!(Estimate::of(&[3.0]).unwrap().within(0.0, 1.0).low, None);
+        assert_eq!(Estimate::from_values(&[0.2, 1.0]).unwrap().within(0.0, 1.0).high, Some(1.0));
+        assert_eq!(Estimate::from_values(&[3.0]).unwrap().within(0.0, 1.0).low, None);
         // Counts of a rare thing, whose true mean is 0.4: what is cut off held no value that it can have.
         let (mut whole, mut cut) = (0_u32, 0_u32);
         for experiment in 0..1_000 {
             let mut stream = Streams::new(11).nth("rare", "", experiment);
             let counts: Vec<f64> = (0..8).map(|_| f64::from(u8::from(stream.uniform() < 0.4))).collect();
-            let estimate = Estimate::of(&counts).unwrap();
+            let estimate = Estimate::from_values(&counts).unwrap();
             let covers = |own: &Estimate| own.low.unwrap() <= 0.4 && 0.4 <= own.high.unwrap();
             whole += u32::from(covers(&estimate));
             cut += u32::from(covers(&estimate.within(0.0, f64::INFINITY)));

@@ -13,7 +13,7 @@ const DECIDES: f64 = 0.5;
 
 /// What a policy has to do with its nodes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Footing {
+pub struct NodeManagement {
     /// The policy's name in the comparison.
     pub policy: String,
     /// What adds and removes nodes; `None` where nothing does.
@@ -32,9 +32,9 @@ struct Group {
     kept: bool,
 }
 
-impl Footing {
+impl NodeManagement {
     /// That of a policy, which the comparison calls `name`.
-    pub fn of(name: &str, policy: &PolicyVariant) -> Self {
+    pub fn new(name: &str, policy: &PolicyVariant) -> Self {
         let autoscaler = match policy.autoscaler {
             Autoscaler::Karpenter => Some("Karpenter"),
             Autoscaler::EksAutoMode => Some("EKS Auto Mode"),
@@ -76,7 +76,7 @@ pub struct Uneven {
 }
 
 /// Finds what is uneven between the policies of a comparison, and adds it to the comparison and its warnings.
-pub fn weigh(comparison: &mut Comparison, footings: &[Footing]) {
+pub fn weigh(comparison: &mut Comparison, footings: &[NodeManagement]) {
     let mut found = launched_nothing(comparison, footings);
     found.extend(answers_nothing(comparison));
     for one in footings.iter().filter(|own| own.autoscaler.is_some()) {
@@ -95,8 +95,8 @@ fn points<'c>(comparison: &'c Comparison, policy: &'c str) -> impl Iterator<Item
 }
 
 /// Policies whose autoscaler launched nothing in any replication, while that of another did.
-fn launched_nothing(comparison: &Comparison, footings: &[Footing]) -> Vec<Uneven> {
-    let launches = |own: &Footing| {
+fn launched_nothing(comparison: &Comparison, footings: &[NodeManagement]) -> Vec<Uneven> {
+    let launches = |own: &NodeManagement| {
         let position = comparison.policies.iter().position(|policy| policy.name == own.policy)?;
         comparison.figure(position, "launches")?.mean.map(|mean| mean.mean)
     };
@@ -160,7 +160,7 @@ fn several(names: &[String]) -> String {
 }
 
 /// That one policy keeps nodes of groups that the other can do without.
-fn keeps_nodes(comparison: &Comparison, one: &Footing, other: &Footing) -> Option<Uneven> {
+fn keeps_nodes(comparison: &Comparison, one: &NodeManagement, other: &NodeManagement) -> Option<Uneven> {
     let groups = one.keeps_more(other);
     if groups.is_empty() {
         return None;

@@ -119,7 +119,7 @@ impl Case {
         format!("seed {}, {} min, {}: {}", self.seed, self.minutes, self.versions, names.join(", "))
     }
 
-    fn of(&self, section: Section) -> impl Iterator<Item = &str> {
+    fn lines(&self, section: Section) -> impl Iterator<Item = &str> {
         let texts = self.parts.iter().flat_map(|part| &part.texts);
         texts.filter(move |(own, _)| *own == section).map(|(_, text)| text.as_str())
     }
@@ -132,17 +132,17 @@ impl Case {
             self.minutes, self.seed, self.versions
         );
         let keys = |text: &mut String, of: Vec<&str>| of.iter().for_each(|own| text.push_str(own));
-        keys(&mut text, self.of(Section::Scenario).collect());
-        if self.of(Section::Dump).next().is_some() {
+        keys(&mut text, self.lines(Section::Scenario).collect());
+        if self.lines(Section::Dump).next().is_some() {
             text.push_str("initial: dump.yaml\n");
         }
         text.push_str("policies:\n  - name: only\n");
-        for own in self.of(Section::Policy) {
+        for own in self.lines(Section::Policy) {
             own.lines().for_each(|line| text.push_str(&format!("    {line}\n")));
         }
-        if self.of(Section::Ec2).next().is_some() {
+        if self.lines(Section::Ec2).next().is_some() {
             text.push_str("ec2:\n");
-            self.of(Section::Ec2).flat_map(str::lines).for_each(|line| text.push_str(&format!("  {line}\n")));
+            self.lines(Section::Ec2).flat_map(str::lines).for_each(|line| text.push_str(&format!("  {line}\n")));
         }
         for (section, key) in [
             (Section::Load, "load"),
@@ -152,7 +152,7 @@ impl Case {
             (Section::Timeline, "timeline"),
             (Section::Faults, "faults"),
         ] {
-            let items: Vec<&str> = self.of(section).flat_map(str::lines).collect();
+            let items: Vec<&str> = self.lines(section).flat_map(str::lines).collect();
             if !items.is_empty() {
                 text.push_str(&format!("{key}:\n"));
                 items.iter().for_each(|item| text.push_str(&format!("  - {item}\n")));
@@ -163,14 +163,14 @@ impl Case {
 
     /// The objects.
     pub fn objects(&self) -> String {
-        self.of(Section::Manifests).collect::<Vec<_>>().join("---\n")
+        self.lines(Section::Manifests).collect::<Vec<_>>().join("---\n")
     }
 
     /// Writes it into a folder.
     pub fn write(&self, folder: &Path) -> io::Result<()> {
         std::fs::create_dir_all(folder)?;
         std::fs::write(folder.join("scenario.yaml"), self.scenario())?;
-        let dump: Vec<&str> = self.of(Section::Dump).collect();
+        let dump: Vec<&str> = self.lines(Section::Dump).collect();
         if !dump.is_empty() {
             std::fs::write(folder.join("dump.yaml"), dump.join("---\n"))?;
         }

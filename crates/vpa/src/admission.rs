@@ -108,7 +108,7 @@ fn written(
 ) -> AdmittedContainer {
     let ContainerState { name, requests, limits } = container.clone();
     let mut admitted = AdmittedContainer { name, requests, limits, written: Vec::new() };
-    let Some(recommended) = capped.and_then(|capped| capped.of(name)) else { return admitted };
+    let Some(recommended) = capped.and_then(|capped| capped.container(name)) else { return admitted };
     let keeps_limits = vpa.policy_of(name).is_some_and(|policy| policy.requests_only);
     for (resource, amount) in recommended.target.iter() {
         admitted.requests.set(resource, amount);

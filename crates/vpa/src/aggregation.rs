@@ -3,7 +3,7 @@
 //! Source: Vertical Pod Autoscaler 1.7 `pkg/recommender/model/aggregate_container_state.go`.
 
 use super::estimate::Extent;
-use super::histogram::{Counted, Histogram};
+use super::histogram::{HistogramResource, Histogram};
 use super::settings::RecommenderSettings;
 use nodecast_model::domain::{SimDuration, SimTime};
 
@@ -29,8 +29,8 @@ impl Aggregation {
     /// An empty one.
     pub(super) fn new(settings: &RecommenderSettings, now: SimTime) -> Self {
         Self {
-            cpu: Histogram::new(Counted::Cores, settings.half_life(Counted::Cores)),
-            memory: Histogram::new(Counted::Bytes, settings.half_life(Counted::Bytes)),
+            cpu: Histogram::new(HistogramResource::Cores, settings.half_life(HistogramResource::Cores)),
+            memory: Histogram::new(HistogramResource::Bytes, settings.half_life(HistogramResource::Bytes)),
             extent: Extent::default(),
             created: now,
         }

@@ -51,7 +51,7 @@ pub struct CappingCrash;
 
 impl Capped {
     /// What is recommended for a container.
-    pub fn of(&self, container: Symbol) -> Option<&ContainerRecommendation> {
+    pub fn container(&self, container: Symbol) -> Option<&ContainerRecommendation> {
         self.containers.iter().find(|recommended| recommended.container == container)
     }
 }
@@ -91,7 +91,7 @@ pub fn cap(
 }
 
 fn as_requested(container: &ContainerState) -> ContainerRecommendation {
-    let mut recommended = ContainerRecommendation::of(container.name);
+    let mut recommended = ContainerRecommendation::for_container(container.name);
     for name in CONTROLLED {
         if let Some(request) = container.requests.find(name) {
             recommended.target.set(name, request);
@@ -145,7 +145,7 @@ fn cap_pod(
             for container in &mut *containers {
                 let recommended = amounts(container);
                 if let Some(amount) = recommended.find(name) {
-                    recommended.set(name, ratio.of(amount));
+                    recommended.set(name, ratio.scale(amount));
                 }
             }
         }
@@ -161,7 +161,7 @@ struct Ratio {
 }
 
 impl Ratio {
-    fn of(&self, amount: i64) -> i64 {
+    fn scale(&self, amount: i64) -> i64 {
         let down = in_proportion(amount, self.part, self.whole);
         let exact = i128::from(amount) * i128::from(self.part) % i128::from(self.whole) == 0;
         if self.up && !exact { down.saturating_add(1) } else { down }

@@ -4,7 +4,7 @@
 
 use super::aggregation::Aggregation;
 use super::estimate::Extent;
-use super::histogram::{Counted, Histogram};
+use super::histogram::{HistogramResource, Histogram};
 use super::settings::RecommenderSettings;
 use nodecast_model::domain::{SimTime, Symbol};
 
@@ -37,7 +37,7 @@ pub struct HistogramCheckpoint {
 }
 
 impl Checkpoint {
-    pub(super) fn of(container: Symbol, aggregation: &Aggregation) -> Self {
+    pub(super) fn new(container: Symbol, aggregation: &Aggregation) -> Self {
         Self {
             container,
             cpu: aggregation.cpu.checkpoint(),
@@ -50,8 +50,8 @@ impl Checkpoint {
 
     pub(super) fn restored(&self, settings: &RecommenderSettings) -> Aggregation {
         Aggregation {
-            cpu: Histogram::restored(Counted::Cores, settings.half_life(Counted::Cores), &self.cpu),
-            memory: Histogram::restored(Counted::Bytes, settings.half_life(Counted::Bytes), &self.memory),
+            cpu: Histogram::restored(HistogramResource::Cores, settings.half_life(HistogramResource::Cores), &self.cpu),
+            memory: Histogram::restored(HistogramResource::Bytes, settings.half_life(HistogramResource::Bytes), &self.memory),
             extent: Extent { first: self.first_sample, last: self.last_sample, samples: self.samples },
             created: self.last_sample.unwrap_or_default(),
         }

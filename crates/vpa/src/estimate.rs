@@ -4,7 +4,7 @@
 
 use super::aggregation::Aggregation;
 use super::amount::{amount, power, scaled};
-use super::histogram::{Counted, Histogram};
+use super::histogram::{HistogramResource, Histogram};
 use super::settings::{Percentiles, RecommenderSettings};
 use nodecast_model::domain::vertical::ContainerRecommendation;
 use nodecast_model::domain::{ResourceName, SimDuration, SimTime, Symbol};
@@ -36,16 +36,16 @@ pub(super) struct Extent {
 
 impl Base {
     /// What a histogram comes to.
-    fn new(settings: &RecommenderSettings, counted: Counted, histogram: &Histogram) -> Self {
+    fn new(settings: &RecommenderSettings, counted: HistogramResource, histogram: &Histogram) -> Self {
         let percentiles: Percentiles = match counted {
-            Counted::Cores => settings.cpu,
-            Counted::Bytes => settings.memory,
+            HistogramResource::Cores => settings.cpu,
+            HistogramResource::Bytes => settings.memory,
         };
         let with_margin = |part: f64| {
             let found = histogram.percentile(part);
             let base = match counted {
-                Counted::Cores => amount(found * 1000.0),
-                Counted::Bytes => amount(found),
+                HistogramResource::Cores => amount(found * 1000.0),
+                HistogramResource::Bytes => amount(found),
             };
             base.saturating_add(scaled(base, settings.margin))
         };
@@ -75,15 +75,15 @@ pub(super) fn estimate(
     containers: usize,
 ) -> ContainerRecommendation {
     let (share, extent) = (1.0 / containers as f64, history.extent);
-    let cpu = Base::new(settings, Counted::Cores, &history.cpu).estimate(
+    let cpu = Base::new(settings, HistogramResource::Cores, &history.cpu).estimate(
         extent.confidence(settings.cpu_confidence_interval),
         scaled(amount(settings.pod_minimum_milli), share),
     );
-    let memory = Base::new(settings, Counted::Bytes, &history.memory).estimate(
+    let memory = Base::new(settings, HistogramResource::Bytes, &history.memory).estimate(
         extent.confidence(settings.memory_confidence_interval),
         scaled(amount(settings.pod_minimum_mebibytes * MEBIBYTE), share),
     );
-    let mut recommended = ContainerRecommendation::of(container);
+    let mut recommended = ContainerRecommendation::for_container(container);
     for (name, [target, lower, upper]) in [(ResourceName::CPU, cpu), (ResourceName::MEMORY, memory)] {
         recommended.target.set(name, target);
         recommended.lower_bound.set(name, lower);

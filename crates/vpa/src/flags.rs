@@ -134,7 +134,7 @@ impl RecommenderSettings {
         release: VerticalPodAutoscalerVersion,
         flags: impl IntoIterator<Item = (&'f str, &'f str)>,
     ) -> Result<Self, VerticalFlagError> {
-        over(Self::of(release), flags, Self::take)
+        over(Self::for_release(release), flags, Self::take)
     }
 
     fn take(&mut self, flag: &str, value: &str) -> Result<(), VerticalFlagError> {
@@ -193,7 +193,7 @@ impl UpdaterSettings {
         release: VerticalPodAutoscalerVersion,
         flags: impl IntoIterator<Item = (&'f str, &'f str)>,
     ) -> Result<Self, VerticalFlagError> {
-        over(Self::of(release), flags, Self::take)
+        over(Self::for_release(release), flags, Self::take)
     }
 
     fn take(&mut self, flag: &str, value: &str) -> Result<(), VerticalFlagError> {

@@ -27,14 +27,14 @@ pub(super) const BUCKETS: usize = 176;
 
 /// Which resource is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Counted {
+pub(super) enum HistogramResource {
     /// Cores: the first bucket ends at a hundredth of one.
     Cores,
     /// Bytes: the first bucket ends at ten million.
     Bytes,
 }
 
-impl Counted {
+impl HistogramResource {
     /// Where the first bucket ends.
     const fn first(self) -> f64 {
         match self {
@@ -61,7 +61,7 @@ impl Counted {
 /// A histogram that decays.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Histogram {
-    counted: Counted,
+    counted: HistogramResource,
     half_life: SimDuration,
     reference: SimTime,
     weights: Vec<f64>,
@@ -78,7 +78,7 @@ pub(super) struct Histogram {
 
 impl Histogram {
     /// An empty one.
-    pub(super) fn new(counted: Counted, half_life: SimDuration) -> Self {
+    pub(super) fn new(counted: HistogramResource, half_life: SimDuration) -> Self {
         Self {
             counted,
             half_life,
@@ -158,7 +158,7 @@ impl Histogram {
     }
 
     /// What was kept, once again: the total in proportion to the whole numbers.
-    pub(super) fn restored(counted: Counted, half_life: SimDuration, kept: &HistogramCheckpoint) -> Self {
+    pub(super) fn restored(counted: HistogramResource, half_life: SimDuration, kept: &HistogramCheckpoint) -> Self {
         let mut histogram = Self::new(counted, half_life);
         histogram.reference = kept.reference;
         let sum: u64 = kept.weights.iter().map(|(_, weight)| u64::from(*weight)).sum();
@@ -227,7 +227,7 @@ impl Histogram {
 
 #[cfg(test)]
 mod tests {
-    use super::{BUCKETS, Counted, GROWTH, GROWTH_LESS_ONE, Histogram};
+    use super::{BUCKETS, HistogramResource, GROWTH, GROWTH_LESS_ONE, Histogram};
     use nodecast_model::domain::{SimDuration, SimTime};
 
     const DAY: SimDuration = SimDuration::from_secs(86_400);
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn either_resource_has_as_many_buckets() {
-        for (counted, most) in [(Counted::Cores, 1_000.0), (Counted::Bytes, 1e12)] {
+        for (counted, most) in [(HistogramResource::Cores, 1_000.0), (HistogramResource::Bytes, 1e12)] {
             let number = libm::log(most * GROWTH_LESS_ONE / counted.first() + 1.0) / libm::log(GROWTH);
             assert_eq!(libm::ceil(number) as usize + 1, BUCKETS);
         }
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_percentile_is_the_end_of_a_bucket() {
-        let mut histogram = Histogram::new(Counted::Cores, DAY);
+        let mut histogram = Histogram::new(HistogramResource::Cores, DAY);
         assert!(histogram.percentile(0.9).abs() < f64::EPSILON);
         histogram.add(1.0, 0.1, START);
         assert!((histogram.percentile(0.9) - 1.016_8).abs() < 1e-3);
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_sample_weighs_half_as_much_as_one_of_a_half_life_later() {
-        let mut histogram = Histogram::new(Counted::Cores, DAY);
+        let mut histogram = Histogram::new(HistogramResource::Cores, DAY);
         histogram.add(1.0, 1.0, START);
         histogram.add(4.0, 1.0, START + DAY);
         assert!(histogram.percentile(0.33) < 2.0);
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn what_is_older_than_the_weights_can_tell_is_gone() {
-        let mut histogram = Histogram::new(Counted::Bytes, DAY);
+        let mut histogram = Histogram::new(HistogramResource::Bytes, DAY);
         histogram.add(1e9, 1.0, START);
         histogram.add(2e7, 1.0, START + DAY * 150);
         assert!(histogram.percentile(1.0) < 3e7);
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn what_is_taken_back_is_not_there_any_more() {
-        let mut histogram = Histogram::new(Counted::Bytes, DAY);
+        let mut histogram = Histogram::new(HistogramResource::Bytes, DAY);
         histogram.add(1e9, 1.0, START);
         histogram.subtract(1e9, 1.0, START);
         assert!(histogram.is_empty());

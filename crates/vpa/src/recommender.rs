@@ -282,7 +282,7 @@ impl Recommender {
                 history.subtract_peak(end, peak);
             }
         }
-        merged.iter().map(|(container, history)| Checkpoint::of(*container, history)).collect()
+        merged.iter().map(|(container, history)| Checkpoint::new(*container, history)).collect()
     }
 
     /// Takes up what was written down for a VerticalPodAutoscaler. It does not expire.

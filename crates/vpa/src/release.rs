@@ -86,7 +86,7 @@ const fn behaviour(minor: u8) -> Behaviour {
 
 impl Behaviour {
     /// That of a release.
-    pub fn of(release: VerticalPodAutoscalerVersion) -> &'static Self {
+    pub fn for_release(release: VerticalPodAutoscalerVersion) -> &'static Self {
         &BEHAVIOURS[usize::from(release.minor() - VerticalPodAutoscalerVersion::OLDEST)]
     }
 }

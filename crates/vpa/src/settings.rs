@@ -2,7 +2,7 @@
 //!
 //! Source: Vertical Pod Autoscaler 1.7 `pkg/recommender/config`, `pkg/updater/config`.
 
-use super::histogram::Counted;
+use super::histogram::HistogramResource;
 use super::release::Behaviour;
 use nodecast_model::domain::vertical::{UpdateMode, UpdatePolicy};
 use nodecast_model::domain::{Resources, SimDuration, VerticalPodAutoscalerVersion};
@@ -74,9 +74,9 @@ pub struct RecommenderSettings {
 
 impl RecommenderSettings {
     /// The defaults of a release.
-    pub fn of(release: VerticalPodAutoscalerVersion) -> Self {
+    pub fn for_release(release: VerticalPodAutoscalerVersion) -> Self {
         Self {
-            behaviour: Behaviour::of(release),
+            behaviour: Behaviour::for_release(release),
             interval: MINUTE,
             margin: 0.15,
             cpu: Percentiles::default(),
@@ -100,10 +100,10 @@ impl RecommenderSettings {
     }
 
     /// In which time the weight of a sample of a resource halves.
-    pub(super) fn half_life(&self, counted: Counted) -> SimDuration {
+    pub(super) fn half_life(&self, counted: HistogramResource) -> SimDuration {
         match counted {
-            Counted::Cores => self.cpu_half_life,
-            Counted::Bytes => self.memory_half_life,
+            HistogramResource::Cores => self.cpu_half_life,
+            HistogramResource::Bytes => self.memory_half_life,
         }
     }
 
@@ -114,7 +114,7 @@ impl RecommenderSettings {
 
 impl Default for RecommenderSettings {
     fn default() -> Self {
-        Self::of(VerticalPodAutoscalerVersion::default())
+        Self::for_release(VerticalPodAutoscalerVersion::default())
     }
 }
 
@@ -147,9 +147,9 @@ pub struct UpdaterSettings {
 
 impl UpdaterSettings {
     /// The defaults of a release.
-    pub fn of(release: VerticalPodAutoscalerVersion) -> Self {
+    pub fn for_release(release: VerticalPodAutoscalerVersion) -> Self {
         Self {
-            behaviour: Behaviour::of(release),
+            behaviour: Behaviour::for_release(release),
             interval: MINUTE,
             min_replicas: 2,
             eviction_tolerance: 0.5,
@@ -182,6 +182,6 @@ impl UpdaterSettings {
 
 impl Default for UpdaterSettings {
     fn default() -> Self {
-        Self::of(VerticalPodAutoscalerVersion::default())
+        Self::for_release(VerticalPodAutoscalerVersion::default())
     }
 }

@@ -17,7 +17,7 @@ pub enum ControllerLoop {
 }
 
 impl ControllerLoop {
-    /// Every loop, in the order of [`ControllerLoops::of`].
+    /// Every loop, in the order of [`ControllerLoops::facts`].
     pub const ALL: [Self; 3] = [Self::KarpenterPass, Self::KarpenterLook, Self::AutoscalerIteration];
 
     /// What the loop does, for people.
@@ -62,7 +62,7 @@ pub struct LimitFacts {
 
 impl LimitFacts {
     /// What the limit of a client came to that made calls.
-    pub fn of(client: &'static str, rate: CallRate, used: Used) -> Option<Self> {
+    pub fn new(client: &'static str, rate: CallRate, used: Used) -> Option<Self> {
         let Used { calls, delayed, longest, held } = used;
         (calls > 0).then_some(Self { client, rate, calls, delayed, longest, held })
     }
@@ -95,7 +95,7 @@ pub struct ControllerLoops {
 
 impl ControllerLoops {
     /// What a loop took.
-    pub const fn of(&self, own: ControllerLoop) -> LoopFacts {
+    pub const fn facts(&self, own: ControllerLoop) -> LoopFacts {
         self.loops[own as usize]
     }
 }

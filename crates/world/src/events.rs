@@ -171,7 +171,7 @@ pub struct EventIter<'r> {
 impl<'r> EventIter<'r> {
     fn new(events: &'r Events, block: usize, left: usize) -> Self {
         let rest = events.blocks.get(block).map_or(&[][..], |own| own.bytes.as_slice());
-        Self { events, block, rest: Reader::of(rest), before: Before::default(), left }
+        Self { events, block, rest: Reader::from_bytes(rest), before: Before::default(), left }
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) struct Place(NonZeroU64);
 
 impl Place {
     /// Entries begin within the first [`BLOCK`] bytes of their block.
-    const fn of(block: usize, offset: usize) -> Self {
+    const fn new(block: usize, offset: usize) -> Self {
         Self::numbered(((block as u64) << 16) | offset as u64)
     }
 
@@ -51,7 +51,7 @@ impl Blocks {
         }
         let block = self.0.len() - 1;
         let own = &mut self.0[block];
-        let place = Place::of(block, own.len());
+        let place = Place::new(block, own.len());
         own.extend_from_slice(entry);
         place
     }
@@ -59,7 +59,7 @@ impl Blocks {
     /// What stands from a place on.
     pub(super) fn at(&self, place: Place) -> Reader<'_> {
         let block = self.0.get(place.block()).map_or(&[][..], Vec::as_slice);
-        Reader::of(block.get(place.offset()..).unwrap_or(&[]))
+        Reader::from_bytes(block.get(place.offset()..).unwrap_or(&[]))
     }
 }
 
@@ -90,7 +90,7 @@ impl Texts {
         }
         let block = self.blocks.len() - 1;
         let own = &mut self.blocks[block];
-        let place = Place::of(block, own.len());
+        let place = Place::new(block, own.len());
         own.push_str(text);
         self.recent[slot] = Some((place, text.len()));
         place
@@ -144,7 +144,7 @@ pub(super) struct Reader<'b>(&'b [u8]);
 
 impl<'b> Reader<'b> {
     /// From the beginning of these bytes.
-    pub(super) const fn of(bytes: &'b [u8]) -> Self {
+    pub(super) const fn from_bytes(bytes: &'b [u8]) -> Self {
         Self(bytes)
     }
 

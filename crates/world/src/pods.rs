@@ -73,7 +73,7 @@ impl Pods {
     ///
     /// # Panics
     /// If there has been no such pod.
-    pub fn of(&self, id: PodId) -> PodFacts {
+    pub fn facts(&self, id: PodId) -> PodFacts {
         let Some(facts) = self.get(id) else { panic!("{id:?} of {} pods", self.slots.len()) };
         facts
     }
@@ -442,7 +442,7 @@ mod tests {
             prop_assert_eq!(pods.unnamed().count(), written.len());
             let id = PodId::from_index(again.index(written.len()));
             pods.change(id).evicted ^= true;
-            prop_assert_eq!(pods.of(id).evicted, !written[id.index()].evicted);
+            prop_assert_eq!(pods.facts(id).evicted, !written[id.index()].evicted);
             pods.change(id).evicted ^= true;
             ids().for_each(|id| pods.end(id));
             prop_assert!(same(&pods));

@@ -11,7 +11,7 @@ use crate::scenario::draft::Draft;
 
 /// A file that would be overwritten, or a directory that cannot be one.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
-enum Taken {
+enum PathConflict {
     #[error("`{0}` already exists")]
     #[diagnostic(help("choose another directory, or use --force to overwrite"))]
     File(String),
@@ -54,7 +54,7 @@ pub(super) struct Staged {
 /// If one of them exists and may not be overwritten, or the system refuses.
 pub(super) fn stage(directory: &Path, draft: &Draft, overwrite: bool) -> Result<Staged, Failure> {
     if directory.exists() && !directory.is_dir() {
-        return Err(Failure::bad_input(Taken::Directory(directory.display().to_string())));
+        return Err(Failure::bad_input(PathConflict::Directory(directory.display().to_string())));
     }
     let stage = directory.join(".nodecast-init");
     // A process that was killed left it. Its draft may be complete, so that this one is refused below.
@@ -66,7 +66,7 @@ pub(super) fn stage(directory: &Path, draft: &Draft, overwrite: bool) -> Result<
         // A dangling link exists as well.
         let exists = fs::symlink_metadata(&path).is_ok();
         if path.is_dir() || (exists && !overwrite) {
-            return Err(Failure::bad_input(Taken::File(path.display().to_string())));
+            return Err(Failure::bad_input(PathConflict::File(path.display().to_string())));
         }
     }
     let missing = directory.ancestors().filter(|path| !path.as_os_str().is_empty() && !path.exists());

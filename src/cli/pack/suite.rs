@@ -90,7 +90,7 @@ fn pack_instance(
     let started = Instant::now();
     let pass = options.pass(&question);
     let seconds = started.elapsed().as_secs_f64();
-    let answer = PackAnswer::of(&options.bounded(pass), None);
+    let answer = PackAnswer::new(&options.bounded(pass), None);
     Ok(PackedInstance::new(name, &answer, seconds))
 }
 
@@ -127,7 +127,7 @@ pub(in crate::cli) fn pack_all(
         let packed = packers.iter().map(|packer| {
             let started = Instant::now();
             let answer = pass(*packer, question, &mut Effort { steps: Effort::THOROUGH, go_on: &mut || true });
-            let answer = PackAnswer::of(&answer, None);
+            let answer = PackAnswer::new(&answer, None);
             (*packer, PackedInstance::new(name.clone(), &answer, started.elapsed().as_secs_f64()))
         });
         packed.collect::<Vec<_>>()

@@ -76,7 +76,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         Sort::Price => SortBy::OnDemandPrice,
         Sort::Spot => SortBy::SpotPrice,
     };
-    let list = PriceList::of(&region, &selection(arguments), sort, arguments.limit);
+    let list = PriceList::new(&region, &selection(arguments), sort, arguments.limit);
     match arguments.format {
         Format::Table => console.data(&list.table(console.width()))?,
         Format::Json => console.document(&list.to_json().map_err(unwritable)?)?,

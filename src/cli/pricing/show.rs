@@ -36,7 +36,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let Some(entry) = region.instance_type(name) else {
         return Err(unknown_type(catalog, &region, &arguments.instance_type));
     };
-    let sheet = TypeSheet::of(&region, entry, arguments.karpenter);
+    let sheet = TypeSheet::new(&region, entry, arguments.karpenter);
     match arguments.format {
         Format::Table => console.data(&sheet.table(console.width())),
         Format::Json => console.document(&sheet.to_json().map_err(unwritable)?),

@@ -530,7 +530,7 @@ mod tests {
     /// Prices of an hour of instances, in the currency.
     fn prices(charges: Vec<Charge>) -> Vec<(Option<Symbol>, f64)> {
         let history = History { charges: Some(charges), ..record() };
-        HeldPrices::of(std::iter::once(&history)).entries().map(|((_, _, capacity), price)| (capacity, price)).collect()
+        HeldPrices::from_histories(std::iter::once(&history)).entries().map(|((_, _, capacity), price)| (capacity, price)).collect()
     }
 
     #[test]

@@ -108,8 +108,8 @@ impl Assembly<'_> {
             options: options(&asked.request),
             advice: verdict.advice,
             lines: self.large_lines(asked, &levers, &changes),
-            today: confirmed.then(|| Figures::of(&today)),
-            recommended: confirmed.then(|| Figures::of(&own)),
+            today: confirmed.then(|| Figures::from_points(&today)),
+            recommended: confirmed.then(|| Figures::from_points(&own)),
             cost_per_month: verdict.cost.clone(),
             changes,
             limits: self.limits(&today, &own),
@@ -147,7 +147,7 @@ impl Assembly<'_> {
         let own = self.problem.points(&verdict.choice, &verdict.seeds);
         Ok(Alternative {
             advice: verdict.advice,
-            recommended: (!verdict.seeds.is_empty()).then(|| Figures::of(&own)),
+            recommended: (!verdict.seeds.is_empty()).then(|| Figures::from_points(&own)),
             cost_per_month: verdict.cost.clone(),
             saves_per_month: verdict.cost.as_ref().map(|cost| cost.difference.negated()),
             saves_per_year: verdict.cost.as_ref().map(|cost| cost.difference.negated().scaled(MONTHS)),
@@ -237,8 +237,8 @@ impl Assembly<'_> {
             LimitKept {
                 name: limit.name().to_owned(),
                 limit: stated,
-                today: Estimate::of(&values(&today)),
-                recommended: Estimate::of(&values(&own)),
+                today: Estimate::from_values(&values(&today)),
+                recommended: Estimate::from_values(&values(&own)),
                 met: stated.map(|limit| (met(&today, limit), met(&own, limit))),
                 kept: strain(limit, place, (&today, &own), 1.0) <= 0.0,
             }
@@ -263,7 +263,7 @@ impl Assembly<'_> {
             let costs: Vec<f64> = samples.iter().map(|(_, own)| own.cost).collect();
             let same = seeds.iter().filter_map(|seed| today.iter().find(|own| own.0 == *seed)).map(|own| own.1);
             let same: Vec<f64> = same.collect();
-            let shift = Paired::of(&same, &costs).map_or(0.0, |own| own.difference.mean);
+            let shift = Paired::new(&same, &costs).map_or(0.0, |own| own.difference.mean);
             tried.push(Tried {
                 changes: words(levers, choice),
                 seeds: seeds.len() as u64,

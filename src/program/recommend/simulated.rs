@@ -181,7 +181,7 @@ impl<'a> Simulated<'a> {
         let samples: Vec<Sample> = found.iter().map(|point| self.sample(point)).collect();
         let (today, own) = samples.split_at(seeds.len());
         let costs = |samples: &[Sample]| -> Vec<f64> { samples.iter().map(|sample| sample.cost).collect() };
-        let paired = Paired::of(&costs(today), &costs(own));
+        let paired = Paired::new(&costs(today), &costs(own));
         let (today, own): (Vec<&Sample>, Vec<&Sample>) = (today.iter().collect(), own.iter().collect());
         let broken =
             self.limits.iter().enumerate().find(|(place, limit)| strain(limit, *place, (&today, &own), 1.0) > 0.0);

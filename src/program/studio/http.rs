@@ -242,7 +242,7 @@ fn to(address: &str) -> Response<Reply> {
 /// A state, and what it is held against.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct QueryParams {
     /// The page's name for itself.
     page: String,
     values: State,
@@ -282,7 +282,7 @@ async fn answer(request: Request<Incoming>, site: Site<'_, '_>, has_token: &Cell
         (Method::GET, "") => html(page::render(site.session)),
         (Method::GET, "replay") => html(page::side_by_side(site.session, &query)),
         (Method::GET, "report") => report(&query, site).await,
-        (Method::POST, "run") => match body::<Asked>(request).await {
+        (Method::POST, "run") => match body::<QueryParams>(request).await {
             Ok(asked) => run(&asked, site),
             Err(refused) => refused,
         },
@@ -315,7 +315,7 @@ async fn body<T: DeserializeOwned>(request: Request<Incoming>) -> Result<T, Resp
     serde_json::from_slice(&bytes).map_err(|error| refusal(StatusCode::BAD_REQUEST, &error.to_string()))
 }
 
-fn run(asked: &Asked, site: Site<'_, '_>) -> Response<Reply> {
+fn run(asked: &QueryParams, site: Site<'_, '_>) -> Response<Reply> {
     let Site { session, pool, .. } = site;
     let base = if asked.same_circumstances { session.controls.circumstances(&asked.values) } else { State::new() };
     let side = |state: &State| session.setting(state).map(|(setting, key)| Side { setting, key });

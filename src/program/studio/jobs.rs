@@ -49,11 +49,11 @@ pub(super) struct Job {
     next: AtomicUsize,
     /// How many are done.
     done: AtomicUsize,
-    found: Mutex<Found>,
+    found: Mutex<JobState>,
 }
 
 /// What is there already.
-struct Found {
+struct JobState {
     points: [BTreeMap<u64, Arc<Point>>; 2],
     /// How many seeds the page knows of.
     told: usize,
@@ -91,7 +91,7 @@ impl Job {
             cells,
             next: AtomicUsize::new(0),
             done: AtomicUsize::new(0),
-            found: Mutex::new(Found { points, told: 0, page: Some(page) }),
+            found: Mutex::new(JobState { points, told: 0, page: Some(page) }),
         });
         let events = Events::new(events, Arc::clone(&job));
         (job, events)

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 /// Values by a key, so many of them.
 #[derive(Debug)]
-pub(super) struct Kept<K, V> {
+pub(super) struct LruCache<K, V> {
     most: usize,
     clock: u64,
     values: BTreeMap<K, (u64, V)>,
 }
 
-impl<K: Ord + Clone, V: Clone> Kept<K, V> {
+impl<K: Ord + Clone, V: Clone> LruCache<K, V> {
     /// Nothing yet, and never more than `most`.
     pub(super) fn at_most(most: usize) -> Self {
         Self { most, clock: 0, values: BTreeMap::new() }
@@ -37,11 +37,11 @@ impl<K: Ord + Clone, V: Clone> Kept<K, V> {
 
 #[cfg(test)]
 mod tests {
-    use super::Kept;
+    use super::LruCache;
 
     #[test]
     fn what_was_not_asked_for_longest_goes_first() {
-        let mut kept = Kept::at_most(2);
+        let mut kept = LruCache::at_most(2);
         kept.put("a", 1);
         kept.put("b", 2);
         assert_eq!(kept.get(&"a"), Some(1));

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use miette::GraphicalTheme;
 use rayon::prelude::*;
 
-use super::kept::Kept;
+use super::kept::LruCache;
 use crate::experiment::axes::Setting;
 use crate::experiment::controls::{Basis, Controls, State};
 use crate::experiment::effects::digest;
@@ -80,8 +80,8 @@ pub struct Session {
     pub(super) today: Arc<str>,
     /// The documents of today.
     before: Vec<Document>,
-    points: Mutex<Kept<(Key, u64), Arc<Point>>>,
-    curves: Mutex<Kept<Key, Arc<str>>>,
+    points: Mutex<LruCache<(Key, u64), Arc<Point>>>,
+    curves: Mutex<LruCache<Key, Arc<str>>>,
 }
 
 pub(super) fn lock<T>(own: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -110,7 +110,7 @@ impl Session {
         let currency =
             prices.catalog().region(scenario.region.as_str()).map_err(prices::unusable)?.currency.code().to_owned();
         let mut caveats = scenario.caveats();
-        caveats.merge(&Caveats::of(&warnings));
+        caveats.merge(&Caveats::from_warnings(&warnings));
         let mut session = Self {
             request,
             prices,
@@ -122,8 +122,8 @@ impl Session {
             warnings: caveats,
             today: Arc::from("{}"),
             before: Vec::new(),
-            points: Mutex::new(Kept::at_most(POINTS_MAX)),
-            curves: Mutex::new(Kept::at_most(CURVES_MAX)),
+            points: Mutex::new(LruCache::at_most(POINTS_MAX)),
+            curves: Mutex::new(LruCache::at_most(CURVES_MAX)),
         };
         session.find_controls()?;
         Ok(session)
@@ -133,7 +133,7 @@ impl Session {
         let never = AtomicBool::new(false);
         let outcome = self.outcome(&self.scenario, self.seed, &never)?;
         let Some(outcome) = outcome else { return Ok(()) };
-        let summary = Summary::of(&outcome);
+        let summary = Summary::from_outcome(&outcome);
         let today = self.keep(&Key::from(""), self.seed, &outcome);
         self.today = data::of_one(&outcome, CURVE_POINTS).into();
         self.warnings.merge(&today.warnings);
@@ -142,7 +142,7 @@ impl Session {
         let Some(root) = self.before.first() else { return Ok(()) };
         let by_workload: BTreeMap<String, f64> =
             summary.cost.by_workload.iter().map(|own| (own.name.clone(), own.amount)).collect();
-        let mut controls = Controls::of(&Basis {
+        let mut controls = Controls::from_basis(&Basis {
             scenario: &self.scenario,
             root: &root.content,
             objects: &objects(&self.before),
@@ -300,6 +300,6 @@ impl Session {
         let scenario = self.scenario_of(setting)?;
         let outcome =
             self.outcome(&scenario, self.seed, unwanted)?.ok_or_else(|| Failure::silent(Failure::INTERRUPTED))?;
-        page_of(&outcome, &Summary::of(&outcome), &self.command(setting)).map_err(Failure::of_report)
+        page_of(&outcome, &Summary::from_outcome(&outcome), &self.command(setting)).map_err(Failure::of_report)
     }
 }

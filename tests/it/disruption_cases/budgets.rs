@@ -4,7 +4,7 @@ use nodecast::domain::node_pool::{Budget, DisruptionReason};
 use nodecast::domain::pod::IntOrPercent::{Count, Percent};
 use nodecast::domain::{SimDuration, well_known};
 use nodecast::scenario::manifests::node_pool_from_json;
-use nodecast_karpenter::disruption::{Found, Method, allowed_nodes, is_active};
+use nodecast_karpenter::disruption::{MethodResult, Method, allowed_nodes, is_active};
 use serde_json::{Value, json};
 
 use super::lab::{CONSOLIDATION, Lab, Node, free_pool, nodes_budget, plain};
@@ -44,8 +44,8 @@ fn empty_nodes(pools: &[&str], each: usize) -> Lab {
 
 fn taken(lab: &Lab, method: Method) -> usize {
     match lab.found(method) {
-        Found::Command(command) => command.nodes.len(),
-        Found::Nothing | Found::NotNow => 0,
+        MethodResult::Command(command) => command.nodes.len(),
+        MethodResult::Nothing | MethodResult::NotNow => 0,
     }
 }
 

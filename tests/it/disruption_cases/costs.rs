@@ -1,7 +1,7 @@
 //! What the removal of a node disturbs, and the order that follows from it (C).
 
 use nodecast::domain::SimDuration;
-use nodecast_karpenter::disruption::{Found, Memory, Method};
+use nodecast_karpenter::disruption::{MethodResult, Memory, Method};
 use serde_json::json;
 
 use super::lab::{Lab, Pod, ago, free_pool, plain, pod};
@@ -54,7 +54,7 @@ fn turns(nodes: &[&str], unseen: &[&str]) -> Vec<usize> {
         let lab = three_pools(node);
         let found = |evaluations: &usize| {
             let mut memory = Memory { unseen: unseen.iter().map(|&name| name.into()).collect(), ..Memory::default() };
-            matches!(lab.found_within(Method::SingleNode, Some(*evaluations), &mut memory), Found::Command(_))
+            matches!(lab.found_within(Method::SingleNode, Some(*evaluations), &mut memory), MethodResult::Command(_))
         };
         (1..=9).find(found).unwrap_or(usize::MAX)
     };
@@ -77,7 +77,7 @@ fn pools_that_were_not_seen_come_first_and_all_are_forgotten_when_all_were_seen(
     assert_eq!(turns(&["p3-1"], &["p3"]), [1]);
     let mut memory = Memory { unseen: ["p2".into()].into(), ..Memory::default() };
     let lab = three_pools("none of them");
-    assert_eq!(lab.found_within(Method::SingleNode, None, &mut memory), Found::Nothing);
+    assert_eq!(lab.found_within(Method::SingleNode, None, &mut memory), MethodResult::Nothing);
     assert!(memory.unseen.is_empty());
 }
 
@@ -85,10 +85,10 @@ fn pools_that_were_not_seen_come_first_and_all_are_forgotten_when_all_were_seen(
 fn when_the_time_is_over_the_pools_that_were_not_reached_are_remembered() {
     let lab = three_pools("p3-3");
     let mut memory = Memory::default();
-    assert_eq!(lab.found_within(Method::SingleNode, Some(0), &mut memory), Found::NotNow);
+    assert_eq!(lab.found_within(Method::SingleNode, Some(0), &mut memory), MethodResult::NotNow);
     assert_eq!(memory.unseen, ["p1".into(), "p2".into(), "p3".into()].into());
     let mut memory = Memory::default();
-    assert_eq!(lab.found_within(Method::SingleNode, Some(2), &mut memory), Found::NotNow);
+    assert_eq!(lab.found_within(Method::SingleNode, Some(2), &mut memory), MethodResult::NotNow);
     assert_eq!(memory.unseen, ["p3".into()].into());
 }
 
@@ -96,6 +96,6 @@ fn when_the_time_is_over_the_pools_that_were_not_reached_are_remembered() {
 fn a_command_found_early_leaves_the_pools_that_were_not_seen_as_they_are() {
     let mut memory = Memory { unseen: ["p2".into(), "p3".into()].into(), ..Memory::default() };
     let found = three_pools("p2-1").found_within(Method::SingleNode, None, &mut memory);
-    assert!(matches!(found, Found::Command(_)));
+    assert!(matches!(found, MethodResult::Command(_)));
     assert_eq!(memory.unseen, ["p2".into(), "p3".into()].into());
 }

@@ -5,7 +5,7 @@ use nodecast_karpenter::disruption::{Method, has_lost_its_type};
 use serde_json::{Value, json};
 
 use super::lab::{Lab, ago, plain as lab_plain, pod as lab_pod};
-use super::story::{Story, Told, between, maybe, of_types, plain, time};
+use super::story::{Story, StoryOutcome, between, maybe, of_types, plain, time};
 
 pub const ROWS: &[(&str, &str)] = &[
     ("I5", "a_drifted_node_whose_pods_have_no_other_place_is_passed_over"),
@@ -53,7 +53,7 @@ fn commands_that_run_use_up_the_budget_of_drift() {
 }
 
 /// A node, and what a change of its pool makes of it.
-fn changed(spec: Value) -> Told {
+fn changed(spec: Value) -> StoryOutcome {
     Story::calm()
         .pool(json!({"disruption": {"budgets": [{"nodes": "0"}]}}))
         .run(0.25, "web", 1, plain("1"))
@@ -117,7 +117,7 @@ fn fixed(nodes: u32, limits: Value) -> Story {
 }
 
 /// How many claims are neither gone nor on their way out.
-fn active(told: &Told) -> usize {
+fn active(told: &StoryOutcome) -> usize {
     told.record.nodes.iter().filter(|node| node.deletion_requested.is_none()).count()
 }
 

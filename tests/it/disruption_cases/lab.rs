@@ -14,8 +14,8 @@ use nodecast::domain::{
 use nodecast::scenario::manifests::{node_pool_from_json, pod_disruption_budget_from_json, pod_from_json};
 use nodecast_karpenter::controller_time::SearchWork;
 use nodecast_karpenter::disruption::{
-    Blocker, Candidate, ClusterView, Command, Decision, Evaluation, Found, Memory, Method, NodeFacts, PodBudget,
-    PodList, PodView, PodsDigest, Rejection, WhatIf, candidates, drift, eligible, emptiness, evaluate, multi_node,
+    Blocker, Candidate, ClusterView, Command, Decision, Evaluation, MethodResult, Memory, Method, NodeFacts, PodBudget,
+    PodList, PodView, EvictionCost, Rejection, WhatIf, candidates, drift, eligible, emptiness, evaluate, multi_node,
     single_node, validate,
 };
 use nodecast_karpenter::instance_types::InstanceType;
@@ -269,7 +269,7 @@ impl Lab {
             .collect();
         let pods: Vec<Vec<PodView<'_>>> =
             self.nodes.iter().map(|node| node.pods.iter().enumerate().map(pod_view).collect()).collect();
-        let digests: Vec<PodsDigest> = pods.iter().map(|pods| PodsDigest::of(pods)).collect();
+        let digests: Vec<EvictionCost> = pods.iter().map(|pods| EvictionCost::from_pods(pods)).collect();
         let nodes = self.nodes.iter().zip(&pods).zip(&digests);
         let nodes: Vec<NodeFacts<'_>> = nodes.map(|((node, pods), digest)| facts(node, pods, digest)).collect();
         let pending: Vec<PendingPod<'_>> = self.pending.iter().enumerate().map(pending_pod).collect();
@@ -292,7 +292,7 @@ impl Lab {
             pools: &pools,
             daemons: &[],
             namespaces: &[],
-            volumes: Volumes::of(&storage),
+            volumes: Volumes::from_storage(&storage),
             default_spread: None,
         };
         question(&mut Packer::new(setup), &view)
@@ -351,12 +351,12 @@ impl Lab {
     }
 
     /// What the method finds.
-    pub fn found(&self, method: Method) -> Found {
+    pub fn found(&self, method: Method) -> MethodResult {
         self.found_within(method, None, &mut Memory::default())
     }
 
     /// What the method finds with so many simulations.
-    pub fn found_within(&self, method: Method, evaluations: Option<usize>, memory: &mut Memory) -> Found {
+    pub fn found_within(&self, method: Method, evaluations: Option<usize>, memory: &mut Memory) -> MethodResult {
         self.ask(|packer, view| {
             let all = candidates(view, method);
             let mut allowances = view.allowances(method.reason(), 0);
@@ -373,7 +373,7 @@ impl Lab {
                     single_node(&mut what_if, &all, &allowances, memory, Some(&over))
                 }
                 Method::Expiration | Method::Drift | Method::StaticDrift => {
-                    drift(&mut what_if, &all, &allowances).0.map_or(Found::Nothing, Found::Command)
+                    drift(&mut what_if, &all, &allowances).0.map_or(MethodResult::Nothing, MethodResult::Command)
                 }
             }
         })
@@ -384,11 +384,11 @@ impl Lab {
         self.words(&self.found(method))
     }
 
-    pub fn words(&self, found: &Found) -> String {
+    pub fn words(&self, found: &MethodResult) -> String {
         match found {
-            Found::Nothing => "nothing".to_owned(),
-            Found::NotNow => "not now".to_owned(),
-            Found::Command(command) => {
+            MethodResult::Nothing => "nothing".to_owned(),
+            MethodResult::NotNow => "not now".to_owned(),
+            MethodResult::Command(command) => {
                 let nodes: Vec<&str> = command.nodes.iter().map(|&node| self.nodes[node].name.as_str()).collect();
                 let made: Vec<String> = command.replacements.iter().map(types).collect();
                 let by = if made.is_empty() { String::new() } else { format!(" by {}", made.join(" and ")) };
@@ -400,7 +400,7 @@ impl Lab {
     /// The command that the method finds.
     pub fn command(&self, method: Method) -> Command {
         match self.found(method) {
-            Found::Command(command) => command,
+            MethodResult::Command(command) => command,
             other => panic!("no command but {other:?}"),
         }
     }
@@ -472,7 +472,7 @@ fn pod_budget((budget, allowed): &(PodDisruptionBudget, i64)) -> PodBudget<'_> {
     }
 }
 
-fn facts<'l>(node: &'l Node, pods: &'l dyn PodList, digest: &'l PodsDigest) -> NodeFacts<'l> {
+fn facts<'l>(node: &'l Node, pods: &'l dyn PodList, digest: &'l EvictionCost) -> NodeFacts<'l> {
     NodeFacts {
         view: NodeView {
             name: &node.name,

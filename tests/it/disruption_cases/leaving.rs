@@ -6,7 +6,7 @@ use nodecast::world::record::EventKind;
 use serde_json::{Value, json};
 
 use super::lab::{self, Pod, ago, now, pod_view};
-use super::story::{Story, Told, between, maybe, of_types, plain, pod, protected};
+use super::story::{Story, StoryOutcome, between, maybe, of_types, plain, pod, protected};
 
 pub const ROWS: &[(&str, &str)] = &[
     ("K1", "four_groups_leave_one_after_the_other"),
@@ -32,7 +32,7 @@ pub const ROWS: &[(&str, &str)] = &[
 ];
 
 /// A node with pods, deleted at 60.25. The pod `web-00000` is one of them.
-fn deleted(own: Value, story: impl FnOnce(Story) -> Story) -> Told {
+fn deleted(own: Value, story: impl FnOnce(Story) -> Story) -> StoryOutcome {
     let begin = Story::calm().pool(json!({"template": {"spec": {"requirements": of_types(&["s-4"])}}}));
     story(begin.run(0.25, "web", 1, own)).delete_node_of(60.25, "web-00000").until(700.0)
 }

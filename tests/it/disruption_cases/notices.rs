@@ -6,7 +6,7 @@ use nodecast::simulation::{self, Outcome};
 use nodecast::world::record::{EventKind, NodeEnd, NodeFacts};
 use serde_json::{Value, json};
 
-use super::story::{Story, Told, between, maybe, of_types, plain, pod, protected};
+use super::story::{Story, StoryOutcome, between, maybe, of_types, plain, pod, protected};
 
 pub const ROWS: &[(&str, &str)] = &[
     ("L1", "a_spot_notice_removes_the_node_and_keeps_launches_from_its_offering_for_three_minutes"),
@@ -22,7 +22,7 @@ pub const ROWS: &[(&str, &str)] = &[
 ];
 
 /// A node with a pod that a drain waits for, and what it is told at 60.25.
-fn told(own: Value, more: Value) -> Told {
+fn told(own: Value, more: Value) -> StoryOutcome {
     let mut action = json!({"op": "notice", "onNodeOf": "web-00000"});
     action.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     Story::calm().run(0.25, "web", 1, own).at(60.25, action).until(400.0)
@@ -209,6 +209,6 @@ fn an_instance_ends_when_its_node_is_drained_or_with_its_pods_after_two_minutes(
     let node = interrupted(&stuck);
     assert_eq!(node.terminating.unwrap() - notice, SimDuration::from_secs(120));
     assert!(stuck.record.events.iter().any(|event| event.kind == EventKind::InstanceReclaimed));
-    let pod = stuck.record.pods.of(nodecast::domain::PodId(0));
+    let pod = stuck.record.pods.facts(nodecast::domain::PodId(0));
     assert!(pod.removed >= node.terminating, "the pod is lost with its node");
 }

@@ -169,11 +169,11 @@ impl Story {
     }
 
     /// Lets everything happen until so many seconds have passed.
-    pub fn until(mut self, seconds: f64) -> Told {
+    pub fn until(mut self, seconds: f64) -> StoryOutcome {
         self.case["durationSeconds"] = seconds.into();
         let mut run = Run::new(read(&self.case, &self.types).unwrap());
         while run.step() {}
-        Told { record: run.world().record().clone() }
+        StoryOutcome { record: run.world().record().clone() }
     }
 }
 
@@ -197,7 +197,7 @@ pub fn protected(cpu: &str) -> Value {
 }
 
 /// What became of a story.
-pub struct Told {
+pub struct StoryOutcome {
     pub record: Record,
 }
 
@@ -216,7 +216,7 @@ pub fn between(from: Option<SimTime>, to: Option<SimTime>) -> f64 {
     (to.unwrap() - from.unwrap()).as_secs_f64()
 }
 
-impl Told {
+impl StoryOutcome {
     /// A node by its number.
     pub fn node(&self, number: usize) -> &NodeFacts {
         let name = format!("default-{number:05}");

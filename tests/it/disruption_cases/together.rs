@@ -135,7 +135,7 @@ fn crowd(count: usize) -> Lab {
 fn nodes(lab: &Lab, evaluations: Option<usize>) -> usize {
     let found = lab.found_within(Method::MultiNode, evaluations, &mut Memory::default());
     match found {
-        nodecast_karpenter::disruption::Found::Command(command) => command.nodes.len(),
+        nodecast_karpenter::disruption::MethodResult::Command(command) => command.nodes.len(),
         _ => 0,
     }
 }

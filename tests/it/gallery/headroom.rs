@@ -21,7 +21,7 @@ fn room_held_free_takes_the_wait_for_nodes_and_leaves_that_for_the_autoscaler() 
     let preempted: Vec<_> = events.iter().filter(|event| event.message.starts_with("preempted by")).collect();
     assert!(preempted.len() > 100, "{}", preempted.len());
     for event in preempted {
-        let victim = pause.outcome.record.pods.of(event.pod.unwrap());
+        let victim = pause.outcome.record.pods.facts(event.pod.unwrap());
         assert!(victim.name.starts_with("pause-"), "{} gives way", victim.name);
     }
     // What is left is the autoscaler's: its readings and its steps.

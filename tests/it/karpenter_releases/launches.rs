@@ -27,7 +27,7 @@ fn create_fleet_is_given_sixty_types_but_in_v0_35_and_v0_36() {
     for (karpenter, asked) in [("v0.34", 60), ("v0.35", 80), ("v0.36", 80), ("v0.37", 60), ("v1.13", 60)] {
         let version = release(karpenter);
         let (class, pool) = (NodeClass::named("default"), NodePool::named("default"));
-        let types = instance_types(&region, &class, &pool, ProviderSettings::of(version));
+        let types = instance_types(&region, &class, &pool, ProviderSettings::for_version(version));
         let common = |name: &str| {
             ["m5", "c5", "r5", "m6i", "c6i", "r6i"].iter().any(|own| name.starts_with(own)) && !name.contains("metal")
         };

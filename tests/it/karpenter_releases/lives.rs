@@ -61,7 +61,7 @@ fn a_drain_takes_five_seconds_at_least_from_v1_10_on() {
 }
 
 /// A node that expires after 100 s, with a pod under a budget that allows so many to go.
-fn expires(karpenter: &str, allowed: u32) -> crate::disruption_cases::story::Told {
+fn expires(karpenter: &str, allowed: u32) -> crate::disruption_cases::story::StoryOutcome {
     Story::calm()
         .release(karpenter)
         .pool(json!({"template": {"spec": {"expireAfter": "100s", "requirements": of_types(&["s-2"])}}}))

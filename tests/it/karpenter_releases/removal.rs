@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::release;
 use crate::disruption_cases::lab::{Lab, instance_type, plain as lab_plain};
-use crate::disruption_cases::story::{Story, Told, between, of_types, plain, pod, time};
+use crate::disruption_cases::story::{Story, StoryOutcome, between, of_types, plain, pod, time};
 
 pub const ROWS: &[&str] = &[
     "D1", "D3", "D4", "D5", "D6", "D7", "D8", "D9", "D10", "D11", "D13", "D14", "D16", "D17", "D18", "D19", "D21",
@@ -26,7 +26,7 @@ fn calm(story: Story) -> Story {
     story.pool(json!({"disruption": {"consolidateAfter": "Never"}}))
 }
 
-fn ended(told: &Told, end: NodeEnd) -> usize {
+fn ended(told: &StoryOutcome, end: NodeEnd) -> usize {
     told.record.nodes.iter().filter(|node| node.end == Some(end)).count()
 }
 
@@ -189,7 +189,7 @@ fn single_node_consolidation_takes_pools_in_turn_from_v1_4_on() {
 }
 
 /// Three nodes that become empty, one of which gets a pod while the others are looked at again.
-fn one_comes_back(karpenter: &str) -> Told {
+fn one_comes_back(karpenter: &str) -> StoryOutcome {
     calm(singles(karpenter))
         .run(0.25, "web", 3, plain("1500m"))
         .scale(60.25, "web", 0)

@@ -1,6 +1,6 @@
 //! The calls that others make: reading groups and their activities, setting a size, ending one instance.
 
-use super::{Activity, AutoScaling, EndReason, Held, LifecycleState};
+use super::{Activity, AutoScaling, EndReason, MemberState, LifecycleState};
 use crate::api::{ApiError, instance_name};
 use crate::{Ec2, InstanceId};
 use nodecast_model::domain::{Labels, SimTime, Symbol};
@@ -44,7 +44,7 @@ pub struct GroupInstance {
 impl AutoScaling {
     /// Every group, as a call shows it.
     pub fn describe(&self, ec2: &Ec2) -> Vec<GroupView> {
-        let instance = |held: &Held| {
+        let instance = |held: &MemberState| {
             let pool = ec2.instance(held.id).pool;
             GroupInstance {
                 id: held.id,

@@ -5,7 +5,7 @@
 
 use super::activity::{Activity, Reason, Refusal, launch_cause};
 use super::plan::LaunchBatch;
-use super::{Acted, AutoScaling, Held, LifecycleState};
+use super::{Acted, AutoScaling, MemberState, LifecycleState};
 use crate::fleet::{FleetErrorCode, FleetOverride, FleetRequest};
 use crate::{Ec2, InstanceId, LaunchError, Pool, RunRequest};
 use nodecast_model::domain::{NodeId, SimTime, Symbol, well_known};
@@ -24,7 +24,7 @@ impl AutoScaling {
         now: SimTime,
         acted: &mut Acted,
     ) {
-        let held = |held: &&Held| held.state != LifecycleState::Terminating && held.outgoing.is_none();
+        let held = |held: &&MemberState| held.state != LifecycleState::Terminating && held.outgoing.is_none();
         let size = self.groups[group].members.iter().filter(held).count() as u32;
         let cause = launch_cause(size, self.groups[group].desired);
         for batch in batches {
@@ -94,7 +94,7 @@ impl AutoScaling {
         self.group_of.insert(instance, group);
         let group = &mut self.groups[group];
         group.activities.push(Activity::launching(instance, cause, now));
-        group.members.push(Held {
+        group.members.push(MemberState {
             id: instance,
             state: LifecycleState::Pending,
             serves: false,

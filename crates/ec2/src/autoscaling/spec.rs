@@ -34,7 +34,7 @@ pub struct GroupSpec {
 impl GroupSpec {
     /// The group behind a node group; `zones` are the cluster's, of which a group that states none has those that offer
     /// one of its types.
-    pub fn of(group: &NodeGroup, zones: &[Symbol], region: &Region) -> Self {
+    pub fn new(group: &NodeGroup, zones: &[Symbol], region: &Region) -> Self {
         let offers = |zone: &Symbol| {
             let kinds = group.instance_types.iter().filter_map(|&kind| region.instance_type(kind));
             region.zone_index(*zone).is_some_and(|index| kinds.into_iter().any(|kind| kind.offered_in(index)))

@@ -1,6 +1,6 @@
 //! Versions of a group's launch template: instances of an older version stay until somebody replaces them.
 
-use super::{AutoScaling, Held, LifecycleState};
+use super::{AutoScaling, MemberState, LifecycleState};
 use crate::InstanceId;
 
 impl AutoScaling {
@@ -20,7 +20,7 @@ impl AutoScaling {
     pub fn instances(&self, group: usize, outdated: bool) -> Vec<InstanceId> {
         let group = &self.groups[group];
         let chosen =
-            |held: &&Held| held.state != LifecycleState::Terminating && (held.template != group.template) == outdated;
+            |held: &&MemberState| held.state != LifecycleState::Terminating && (held.template != group.template) == outdated;
         group.members.iter().filter(chosen).map(|held| held.id).collect()
     }
 
@@ -33,7 +33,7 @@ impl AutoScaling {
     /// The instances of a group that serve, and all that it has, with those that are being terminated.
     pub fn counts(&self, group: usize) -> (u32, u32) {
         let members = &self.groups[group].members;
-        let serves = |held: &&Held| held.serves && held.state != LifecycleState::Terminating;
+        let serves = |held: &&MemberState| held.serves && held.state != LifecycleState::Terminating;
         (members.iter().filter(serves).count() as u32, members.len() as u32)
     }
 }

@@ -46,7 +46,7 @@ pub(super) struct ListedVolumes {
 
 impl ListedVolumes {
     /// The region's prices, else those of us-east-1 where these are in its currency, with what the user states of a GiB of gp3.
-    pub(super) fn of(listed: Option<VolumePrices>, gp3: Option<HourlyRate>, as_us_east: bool) -> Self {
+    pub(super) fn new(listed: Option<VolumePrices>, gp3: Option<HourlyRate>, as_us_east: bool) -> Self {
         let quality = if listed.is_some() { PriceQuality::Published } else { PriceQuality::Assumed };
         let prices = listed.or_else(|| as_us_east.then_some(VolumePrices::US_EAST_1));
         let prices = prices.map(|own| VolumePrices { gp3: gp3.unwrap_or(own.gp3), ..own });

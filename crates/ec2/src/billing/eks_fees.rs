@@ -169,7 +169,7 @@ mod tests {
     /// Amounts by item of a run of the given hours.
     fn amounts(region: &str, fees: &EksFees, orders: &EksOrders, hours: i64) -> Vec<(BillItem, String, PriceQuality)> {
         let region = Catalog::embedded().and_then(|catalog| catalog.region(region)).unwrap();
-        let mut listed = Listed::of(&region);
+        let mut listed = Listed::from_region(&region);
         let end = SimTime::ZERO + SimDuration::from_secs(hours * 3_600);
         let all = lines(fees, orders, (region.name.as_str(), &mut listed), end);
         let money = |amount: Money| format!("{:.4}", amount.as_f64());

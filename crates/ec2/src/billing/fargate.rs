@@ -47,7 +47,7 @@ pub struct FargatePrices {
 impl FargatePrices {
     /// Those of a region, with what the user states of a vCPU and of a GB. In regions of another currency than USD all else is zero, as
     /// nobody knows its price.
-    pub fn of(region: &Region, vcpu: Option<HourlyRate>, gb: Option<HourlyRate>) -> Self {
+    pub fn new(region: &Region, vcpu: Option<HourlyRate>, gb: Option<HourlyRate>) -> Self {
         let listed = LISTED.iter().find(|own| own.0 == region.name.as_str());
         let base = LISTED[0];
         let elsewhere = |nanos: i64| nanos * ELSEWHERE_PERCENT / 100;
@@ -203,7 +203,7 @@ mod tests {
     }
 
     fn prices(name: &str) -> FargatePrices {
-        FargatePrices::of(&region(name), None, None)
+        FargatePrices::new(&region(name), None, None)
     }
 
     #[test]
@@ -219,8 +219,8 @@ mod tests {
             memory_mib: 4_096,
             extra_storage_gib: 0,
         };
-        let mut listed = Listed::of(&china);
-        let billed = lines(&(vec![pod], FargatePrices::of(&china, stated, None)), &mut listed, at(3_600));
+        let mut listed = Listed::from_region(&china);
+        let billed = lines(&(vec![pod], FargatePrices::new(&china, stated, None)), &mut listed, at(3_600));
         let told: Vec<_> = billed.iter().map(|line| (line.item, line.amount.to_string(), line.quality)).collect();
         assert_eq!(told, [(BillItem::FargateCpu, "0.700000000".to_owned(), PriceQuality::Own)]);
         assert_eq!(listed.into_unpriced(), [BillItem::FargateMemory], "nothing is said of storage that nobody orders");
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn what_is_stated_is_the_users_own_price_beside_one_that_is_not() {
-        let prices = FargatePrices::of(&region("eu-south-2"), HourlyRate::parse("0.04"), None);
+        let prices = FargatePrices::new(&region("eu-south-2"), HourlyRate::parse("0.04"), None);
         assert_eq!(prices.qualities, [PriceQuality::Own, PriceQuality::Assumed, PriceQuality::Assumed]);
         assert_eq!(prices.quality(), PriceQuality::Assumed);
     }
@@ -254,7 +254,7 @@ mod tests {
             memory_mib: 512,
             extra_storage_gib: 95,
         };
-        let mut listed = Listed::of(&region("us-east-1"));
+        let mut listed = Listed::from_region(&region("us-east-1"));
         let mut of = |until| lines(&(vec![pod(until)], prices("us-east-1")), &mut listed, at(3_700));
         let short = of(Some(at(130)));
         assert_eq!(

@@ -28,7 +28,7 @@ pub(super) struct Listed {
 
 impl Listed {
     /// Those of a region.
-    pub(super) fn of(region: &Region) -> Self {
+    pub(super) fn from_region(region: &Region) -> Self {
         let quality =
             if region.name.as_str() == KNOWN_REGION { PriceQuality::Published } else { PriceQuality::Assumed };
         let regional = (region.currency == Currency::Usd).then_some(quality);

@@ -34,7 +34,7 @@ pub struct FeeShares {
 
 impl FeeShares {
     /// The share for a type of a family at an instant in seconds since 1970, in millionths.
-    pub fn of(&self, instance_type: Symbol, family: &str, at: i64) -> u32 {
+    pub fn share(&self, instance_type: Symbol, family: &str, at: i64) -> u32 {
         let stated = self.of_types.get(&instance_type).copied().or(self.stated);
         stated.unwrap_or_else(|| if at >= REDUCED { reduced(family) } else { SHARE })
     }
@@ -90,7 +90,7 @@ impl ManagedNodes {
         let bounds: Vec<SimTime> = [Some(from), cut, Some(to)].into_iter().flatten().collect();
         let interval = |pair: &[SimTime]| {
             let at = self.epoch + (pair[0] - SimTime::ZERO).as_micros().div_euclid(1_000_000);
-            let rate = fee(price.rate, self.shares.of(name, kind.facts.family.as_str(), at));
+            let rate = fee(price.rate, self.shares.share(name, kind.facts.family.as_str(), at));
             let quality = if self.shares.may_change(name) { price.quality } else { PriceQuality::Own };
             PriceInterval { from: pair[0], to: pair[1], rate, quality }
         };
@@ -114,7 +114,7 @@ mod tests {
     /// The fee for a type of a family at an On-Demand price.
     fn listed(name: &str, on_demand: &str, at: i64) -> String {
         let family = name.split('.').next().unwrap();
-        let share = FeeShares::default().of(Symbol::new(name), family, at);
+        let share = FeeShares::default().share(Symbol::new(name), family, at);
         fee(HourlyRate::parse(on_demand).unwrap(), share).to_string().trim_end_matches('0').to_owned()
     }
 
@@ -147,7 +147,7 @@ mod tests {
     fn what_the_user_states_goes_before_the_list() {
         let g6 = Symbol::new("g6.xlarge");
         let shares = FeeShares { stated: Some(100_000), of_types: [(g6, 50_000)].into() };
-        assert_eq!(shares.of(g6, "g6", REDUCED), 50_000);
-        assert_eq!(shares.of(Symbol::new("m5.large"), "m5", REDUCED), 100_000);
+        assert_eq!(shares.share(g6, "g6", REDUCED), 50_000);
+        assert_eq!(shares.share(Symbol::new("m5.large"), "m5", REDUCED), 100_000);
     }
 }

@@ -205,7 +205,7 @@ impl Meter {
     /// What the next `span` costs.
     pub(super) fn read(&mut self, span: SimDuration) -> Money {
         let before = self.accrued.total();
-        self.accrued += Accrual::of(self.rate, span);
+        self.accrued += Accrual::new(self.rate, span);
         self.accrued.total() - before
     }
 }

@@ -25,7 +25,7 @@ pub(super) struct ReservedLives {
 
 impl ReservedLives {
     /// Works out who was where. An instance is in one reservation at a time: the first that has room for it.
-    pub(super) fn of(ec2: &mut Ec2, instances: &[Instance], end: SimTime) -> Self {
+    pub(super) fn new(ec2: &mut Ec2, instances: &[Instance], end: SimTime) -> Self {
         let reservations = ec2.settings().reservations.clone();
         let listed = |reservation: &CapacityReservation, ec2: &mut Ec2| {
             if let Some(stated) = reservation.per_hour {
@@ -107,7 +107,7 @@ impl ReservedLives {
                     lines.push(BillLine {
                         billed,
                         rate,
-                        amount: Accrual::of(rate, billed).total(),
+                        amount: Accrual::new(rate, billed).total(),
                         quality,
                         capacity_type: Some(well_known::RESERVED),
                         instance_type: Some(reservation.instance_type),
@@ -128,8 +128,8 @@ impl ReservedLives {
         (from, to): (SimTime, SimTime),
         platform: impl Fn(usize) -> Platform,
     ) -> Vec<(usize, Usage)> {
-        type Held<'a> = ((&'a CapacityReservation, &'a (HourlyRate, PriceQuality)), &'a Vec<usize>);
-        let held_then = |((reservation, &(rate, _)), guests): Held<'_>| {
+        type ReservationGuests<'a> = ((&'a CapacityReservation, &'a (HourlyRate, PriceQuality)), &'a Vec<usize>);
+        let held_then = |((reservation, &(rate, _)), guests): ReservationGuests<'_>| {
             let (began, ended) = if reservation.block { (0, 0) } else { held(reservation, from, to) };
             let ran = SimDuration::from_micros((ended - began).max(0)) * i64::from(reservation.count);
             let (instance_type, zone) = (reservation.instance_type, reservation.zone);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proptest::prelude::{prop, proptest};
 
 use super::network::{CrossZone, LoadBalancers, NatGateways, NetworkPrices, Traffic};
-use super::{Beside, Charge, FargatePod, FargatePrices, ManagedNodes, by_the_hour, charges, is_free};
+use super::{NonComputeUsage, Charge, FargatePod, FargatePrices, ManagedNodes, by_the_hour, charges, is_free};
 use crate::bill::BillItem;
 use crate::commitments::{Commitments, Platform, ReservedInstances, SavingsPlan};
 use crate::faults::{Fault, FaultKind, PoolSelector};
@@ -74,7 +74,7 @@ fn a_price_that_changes_during_the_hour_is_integrated_or_taken_at_its_start() {
 
 /// The bill of a run without traffic.
 fn bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration) -> Bill {
-    super::bill(ec2, end, &Beside { into_hour, ..Beside::default() })
+    super::bill(ec2, end, &NonComputeUsage { into_hour, ..NonComputeUsage::default() })
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn a_managed_instance_of_half_a_minute_pays_a_minute_of_its_price_and_of_the_fee
         ec2.mark_terminated(id, at(60));
     }
     let managed = ManagedNodes { nodes: [NodeId(0), NodeId(1)].into(), ..ManagedNodes::default() };
-    let bill = super::bill(&mut ec2, at(7_200), &Beside { managed, ..Beside::default() });
+    let bill = super::bill(&mut ec2, at(7_200), &NonComputeUsage { managed, ..NonComputeUsage::default() });
     let fees: Vec<_> = bill.lines.iter().filter(|line| line.item == BillItem::AutoModeFee).collect();
     assert_eq!(fees.len(), 2, "the third is not managed");
     for fee in fees {
@@ -296,7 +296,7 @@ fn images_come_through_the_gateway_and_cross_zones_where_there_is_none() {
     }
     let pulled = vec![(NodeId(0), 3_000_000_000), (NodeId(1), 3_000_000_000)];
     let traffic = Traffic { zones, pulled, requests: 10_000_000, ..Traffic::default() };
-    let bill = super::bill(&mut ec2, at(5_400), &Beside { traffic, ..Beside::default() });
+    let bill = super::bill(&mut ec2, at(5_400), &NonComputeUsage { traffic, ..NonComputeUsage::default() });
     assert_eq!(of_item(&bill, BillItem::NatGateway), "0.090000000", "an hour begun is an hour paid");
     assert_eq!(of_item(&bill, BillItem::NatTransfer), "0.270000000", "6 GB at 0.045");
     let crossing = |node| {
@@ -323,7 +323,7 @@ fn endpoint_and_zones_in_use_lower_transfer() {
         let from_ecr = [(NodeId(0), 7_000_000_000)].into();
         let pulled = vec![(NodeId(0), 9_000_000_000)];
         let traffic = Traffic { zones, pulled, from_ecr, spread, requests: 2_000_000, ..Traffic::default() };
-        let bill = super::bill(&mut ec2, at(3_600), &Beside { traffic, ..Beside::default() });
+        let bill = super::bill(&mut ec2, at(3_600), &NonComputeUsage { traffic, ..NonComputeUsage::default() });
         [BillItem::NatTransfer, BillItem::CrossZoneTransfer].map(|item| of_item(&bill, item))
     };
     assert_eq!(transfer(false, 0), ["0.405000000", "0.080000000"], "9 GB at 0.045; two thirds of 6 GB at 0.02");
@@ -350,11 +350,11 @@ fn pods_on_fargate_pull_their_images_through_the_gateway_too() {
         extra_storage_gib: 0,
     };
     let pods: Vec<FargatePod> = (0..).zip(&zones).map(pod).collect();
-    let prices = FargatePrices::of(ec2.region(), None, None);
+    let prices = FargatePrices::new(ec2.region(), None, None);
     let pulled = vec![(NodeId(0), 2_000_000_000), (NodeId(1), 2_000_000_000)];
     let traffic = Traffic { zones, pulled, ..Traffic::default() };
     let bill =
-        super::bill(&mut ec2, at(3_600), &Beside { traffic, fargate: Some((pods, prices)), ..Beside::default() });
+        super::bill(&mut ec2, at(3_600), &NonComputeUsage { traffic, fargate: Some((pods, prices)), ..NonComputeUsage::default() });
     assert_eq!(of_item(&bill, BillItem::NatTransfer), "0.180000000", "4 GB at 0.045");
     let crossing: Vec<_> = bill.lines.iter().filter(|line| line.item == BillItem::CrossZoneTransfer).collect();
     let told: Vec<_> = crossing.iter().map(|line| (line.node, line.from, line.to, line.amount.to_string())).collect();
@@ -466,7 +466,7 @@ proptest! {
 fn extended_support_costs_half_a_dollar_more_while_it_lasts_and_nothing_beside_a_stated_price() {
     let (month, half) = (at(730 * 3_600), at(365 * 3_600));
     let bill = |billing| {
-        super::bill(&mut account(billing), month, &Beside { extended: vec![(half, month)], ..Beside::default() })
+        super::bill(&mut account(billing), month, &NonComputeUsage { extended: vec![(half, month)], ..NonComputeUsage::default() })
     };
     let by_eks = bill(BillingSettings::default());
     assert_eq!(of_item(&by_eks, BillItem::ControlPlane), "73.000000000");
@@ -485,7 +485,7 @@ fn load_balancers_of_the_manifests_are_billed_by_kind_and_by_what_they_carried()
     let traffic = Traffic { balancers, ..Traffic::default() };
     let bill = |network| {
         let billing = BillingSettings { network, ..BillingSettings::default() };
-        super::bill(&mut account(billing), at(36_000), &Beside { traffic: traffic.clone(), ..Beside::default() })
+        super::bill(&mut account(billing), at(36_000), &NonComputeUsage { traffic: traffic.clone(), ..NonComputeUsage::default() })
     };
     let amounts = |bill: &Bill, item| {
         let lines = bill.lines.iter().filter(|line| line.item == item);
@@ -515,7 +515,7 @@ fn a_load_balancer_is_billed_while_it_is_there_by_begun_hours_if_it_goes() {
         ..Traffic::default()
     };
     let bill =
-        super::bill(&mut account(BillingSettings::default()), at(36_000), &Beside { traffic, ..Beside::default() });
+        super::bill(&mut account(BillingSettings::default()), at(36_000), &NonComputeUsage { traffic, ..NonComputeUsage::default() });
     let lines = bill.lines.iter().filter(|line| line.item == BillItem::LoadBalancer);
     let told: Vec<_> = lines.map(|line| (line.from, line.to, line.amount.to_string())).collect();
     assert_eq!(
@@ -536,7 +536,7 @@ fn cpu_beyond_the_credits_is_charged_by_the_vcpu_hour_of_its_family() {
         ec2.add_running(pool(kind, false), NodeId(node), &NodeVolumes::gp3(0), at(0)).unwrap();
     }
     let surplus = vec![(NodeId(0), 1_600_000), (NodeId(1), 500_000)];
-    let bill = super::bill(&mut ec2, at(3_600), &Beside { surplus, ..Beside::default() });
+    let bill = super::bill(&mut ec2, at(3_600), &NonComputeUsage { surplus, ..NonComputeUsage::default() });
     let lines: Vec<_> = bill.lines.iter().filter(|line| line.item == BillItem::CpuCredits).collect();
     assert_eq!(lines[0].amount.to_string(), "0.080000000", "1.6 vCPU-hours at 0.05");
     assert_eq!(lines[1].amount.to_string(), "0.020000000", "half a one at 0.04");

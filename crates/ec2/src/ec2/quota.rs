@@ -29,7 +29,7 @@ impl QuotaLeft {
     /// As [`Ec2::left_of_quota`], for pools of the same capacity type and the same instant.
     pub(super) fn instances(&mut self, ec2: &Ec2, pool: Pool, now: SimTime) -> u32 {
         let Some(kind) = ec2.region.instance_type(pool.instance_type) else { return 0 };
-        let class = QuotaClass::of(&kind.facts);
+        let class = QuotaClass::from_facts(&kind.facts);
         let known = self.vcpus.iter().find(|(own, _)| *own == class).map(|(_, left)| *left);
         let left = known.unwrap_or_else(|| {
             let left = ec2.vcpus_left(class, pool.capacity_type == well_known::SPOT, now);
@@ -63,7 +63,7 @@ impl Ec2 {
         let reservations = self.settings.reservations.iter().zip(0_u32..).filter(|(own, _)| !own.block);
         let unused = reservations.filter_map(|(own, position)| {
             let facts = &self.region.instance_type(own.instance_type)?.facts;
-            (QuotaClass::of(facts) == class).then(|| self.room_at(position, now).saturating_mul(facts.vcpus))
+            (QuotaClass::from_facts(facts) == class).then(|| self.room_at(position, now).saturating_mul(facts.vcpus))
         });
         unused.fold(0, u32::saturating_add)
     }
@@ -71,7 +71,7 @@ impl Ec2 {
     /// Counts the vCPUs of an instance that comes or goes.
     pub(super) fn count_vcpus(&mut self, pool: Pool, change: impl Fn(u32, u32) -> u32) {
         let Some(kind) = self.region.instance_type(pool.instance_type) else { return };
-        let key = (QuotaClass::of(&kind.facts), pool.capacity_type == well_known::SPOT);
+        let key = (QuotaClass::from_facts(&kind.facts), pool.capacity_type == well_known::SPOT);
         let used = self.vcpus_in_use.entry(key).or_insert(0);
         *used = change(*used, kind.facts.vcpus);
     }

@@ -154,7 +154,7 @@ mod tests {
         Ec2::new(region, Streams::new(7), Arc::new(CloudSettings { interruptions, ..settings }), at(86_400))
     }
 
-    fn of(min: u32, max: u32) -> RunRequest {
+    fn request(min: u32, max: u32) -> RunRequest {
         let pool = Pool {
             instance_type: Symbol::new("m5.large"),
             zone: Symbol::new("us-east-1a"),
@@ -171,10 +171,10 @@ mod tests {
     fn run_instances_launches_what_there_is_from_the_least_number_on() {
         let quotas = Quotas::default().with(QuotaClass::Standard, 6);
         let mut ec2 = account(CloudSettings { quotas, ..CloudSettings::default() });
-        let short = ec2.run_instances(&of(4, 5), &nodes(5), at(0));
+        let short = ec2.run_instances(&request(4, 5), &nodes(5), at(0));
         assert_eq!(short, Err(LaunchError::Refused(FleetErrorCode::InsufficientInstanceCapacity)));
-        assert_eq!(ec2.run_instances(&of(1, 5), &nodes(5), at(0)).unwrap().len(), 3, "6 vCPUs are 3 instances");
-        let full = ec2.run_instances(&of(1, 1), &nodes(1), at(0));
+        assert_eq!(ec2.run_instances(&request(1, 5), &nodes(5), at(0)).unwrap().len(), 3, "6 vCPUs are 3 instances");
+        let full = ec2.run_instances(&request(1, 1), &nodes(1), at(0));
         assert_eq!(full, Err(LaunchError::Refused(FleetErrorCode::VcpuLimitExceeded)));
     }
 
@@ -185,14 +185,14 @@ mod tests {
         let kind = FaultKind::InsufficientCapacity { pools, probability: 1.0 };
         let faults = vec![Fault { at: at(0), until: at(60), kind }];
         let mut ec2 = account(CloudSettings { faults, ..CloudSettings::default() });
-        assert!(ec2.run_instances(&of(1, 1), &nodes(1), at(59)).is_err());
-        assert!(ec2.run_instances(&of(1, 1), &nodes(1), at(60)).is_ok());
+        assert!(ec2.run_instances(&request(1, 1), &nodes(1), at(59)).is_err());
+        assert!(ec2.run_instances(&request(1, 1), &nodes(1), at(60)).is_ok());
     }
 
     #[test]
     fn states_follow_one_another_and_a_terminated_instance_stays_visible_for_an_hour() {
         let mut ec2 = account(CloudSettings { consistency: Consistency::Strong, ..CloudSettings::default() });
-        let id = ec2.run_instances(&of(1, 1), &nodes(1), at(0)).unwrap()[0];
+        let id = ec2.run_instances(&request(1, 1), &nodes(1), at(0)).unwrap()[0];
         ec2.mark_running(id, at(12));
         ec2.terminate_instances(&[id], at(100)).unwrap();
         ec2.mark_terminated(id, at(130));
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn a_fresh_instance_is_missing_from_some_reads_and_from_every_list_for_a_second() {
         let mut ec2 = account(CloudSettings { api: crate::settings::ApiLimits::UNLIMITED, ..CloudSettings::default() });
-        let id = ec2.run_instances(&of(1, 1), &nodes(1), at(0)).unwrap()[0];
+        let id = ec2.run_instances(&request(1, 1), &nodes(1), at(0)).unwrap()[0];
         let missing = (0..10_000)
             .filter(|_| {
                 let read = ec2.describe_instances(InstanceFilter::Ids(&[id]), "test", at(0));

@@ -14,7 +14,7 @@ use nodecast_model::domain::{SimDuration, SimTime, Symbol};
 
 /// What becomes of a launch that EC2 has accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BootFate {
+pub enum LaunchOutcome {
     /// Its node joins the cluster.
     Joins,
     /// It goes from `pending` to `shutting-down` without ever running.
@@ -99,7 +99,7 @@ impl Ec2 {
             FaultKind::Quota { class: of, vcpus } if of == class => Some(vcpus),
             _ => None,
         });
-        other.unwrap_or_else(|| self.settings.quotas.of(class))
+        other.unwrap_or_else(|| self.settings.quotas.limit(class))
     }
 
     /// The boot of an instance that was launched while faults were on.
@@ -112,7 +112,7 @@ impl Ec2 {
     }
 
     /// What becomes of the launch of `id`.
-    pub fn boot_fate(&self, id: InstanceId) -> BootFate {
+    pub fn boot_fate(&self, id: InstanceId) -> LaunchOutcome {
         let instance = self.instance(id);
         let injected = self.troubles(instance.accepted).filter_map(|(_, kind)| match kind {
             FaultKind::BootFailure { probability } => Some(probability),
@@ -123,9 +123,9 @@ impl Ec2 {
         let mut stream = self.streams.nth("boot-fate", &instance.pool.stream_name(), instance.ordinal);
         let (aborts, is_lost) = (stream.happens(own.abort), stream.happens(own.never_registers.max(injected)));
         match (aborts, is_lost) {
-            (true, _) => BootFate::Aborted,
-            (false, true) => BootFate::NeverRegisters,
-            (false, false) => BootFate::Joins,
+            (true, _) => LaunchOutcome::Aborted,
+            (false, true) => LaunchOutcome::NeverRegisters,
+            (false, false) => LaunchOutcome::Joins,
         }
     }
 
@@ -143,7 +143,7 @@ impl Ec2 {
 mod tests {
     use std::sync::Arc;
 
-    use super::BootFate;
+    use super::LaunchOutcome;
     use crate::settings::CloudSettings;
     use crate::{Ec2, Pool};
     use nodecast_engine::Streams;
@@ -161,9 +161,9 @@ mod tests {
         for number in 0..100_000 {
             let id = ec2.add_running(pool, NodeId(number), &NodeVolumes::gp3(20), SimTime::ZERO).unwrap();
             match ec2.boot_fate(id) {
-                BootFate::Aborted => aborted += 1,
-                BootFate::NeverRegisters => lost += 1,
-                BootFate::Joins => {}
+                LaunchOutcome::Aborted => aborted += 1,
+                LaunchOutcome::NeverRegisters => lost += 1,
+                LaunchOutcome::Joins => {}
             }
         }
         // Four standard deviations of the two Poisson numbers.

@@ -101,7 +101,7 @@ enum Supply {
 type Mixture = (f64, f64, f64);
 
 impl Supply {
-    fn of(kind: &RegionType) -> Self {
+    fn from_kind(kind: &RegionType) -> Self {
         let large = kind.facts.bare_metal || kind.facts.vcpus >= 96;
         match kind.advisor.map_or(2, |advice| advice.band) {
             0 | 1 => Self::Plentiful,
@@ -309,13 +309,13 @@ impl Reclaims {
         let sudden = stream.happens(self.interruptions.without_warning);
         let lead = stream.lognormal(self.interruptions.warning_median_seconds, WARNING_SIGMA).min(WARNING_MAX);
         let at = if sudden { warning } else { warning + SimDuration::from_secs_f64(lead) };
-        let recovered = at + hours(mixed(stream, Supply::of(kind).down()));
+        let recovered = at + hours(mixed(stream, Supply::from_kind(kind).down()));
         PoolEvent { warning, at, recovered, severity, origin, number }
     }
 
     /// On/off processes: the pool's own and the one that it shares with the same type's pools of the region.
     fn by_supply(&self, pool: Pool, kind: &RegionType) -> PoolOutlook {
-        let supply = Supply::of(kind);
+        let supply = Supply::from_kind(kind);
         if pool.capacity_type != well_known::SPOT {
             let Some(mean_up) = supply.on_demand_up() else { return PoolOutlook::default() };
             let mut stream = self.streams.stream("supply", &pool.stream_name());

@@ -72,7 +72,7 @@ impl Method {
 impl Method {
     /// Whether its commands are looked at again after a while before they are carried out.
     pub fn is_validated(self, release: KarpenterVersion) -> bool {
-        let behaviour = Behaviour::of(release);
+        let behaviour = Behaviour::for_release(release);
         let beta = behaviour.disruption_loop && !behaviour.v1_disruption;
         self.class() == Class::Graceful && !(self == Self::Emptiness && beta)
     }
@@ -239,7 +239,7 @@ impl Survey {
     }
 
     /// See [`survey`].
-    pub fn of(&mut self, view: &ClusterView<'_>, method: Method) -> Rc<Surveyed> {
+    pub fn survey(&mut self, view: &ClusterView<'_>, method: Method) -> Rc<Surveyed> {
         if !matches!(method, Method::MultiNode | Method::SingleNode) {
             return Rc::new(self.made(view, method));
         }

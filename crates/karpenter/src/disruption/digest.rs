@@ -34,13 +34,13 @@ impl PodList for Vec<PodView<'_>> {
             let pod = &self[position];
             (pod.as_pending(), || pod.spec.requests())
         };
-        Arc::new(QueuedPods::of(positions.iter().map(with_size)))
+        Arc::new(QueuedPods::from_pods(positions.iter().map(with_size)))
     }
 }
 
 /// What the pods of a node come to: the same as long as the pods stay as they are, whatever the time.
 #[derive(Clone, PartialEq, Debug)]
-pub struct PodsDigest {
+pub struct EvictionCost {
     /// The cost of moving all of them.
     pub(super) cost: f64,
     /// 1, and the cost of moving each that would have to go elsewhere, as far as it is above zero.
@@ -54,9 +54,9 @@ pub struct PodsDigest {
 /// What no costs sum up to, as [`Iterator::sum`] has it.
 const SUM_OF_NONE: f64 = -0.0;
 
-impl PodsDigest {
+impl EvictionCost {
     /// What the pods come to.
-    pub fn of(pods: &[PodView<'_>]) -> Self {
+    pub fn from_pods(pods: &[PodView<'_>]) -> Self {
         Self::sum(pods.iter().map(|pod| (&**pod.spec, pod.is_reschedulable())))
     }
 

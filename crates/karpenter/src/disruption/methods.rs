@@ -19,7 +19,7 @@ use nodecast_model::domain::{HourlyRate, Symbol};
 
 /// What a method came to.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Found {
+pub enum MethodResult {
     /// Something to do.
     Command(Command),
     /// Nothing, and the same again for as long as nothing changes.
@@ -41,7 +41,7 @@ pub struct Memory {
 }
 
 impl Command {
-    fn of(nodes: &[&Candidate], evaluation: &Evaluation) -> Self {
+    fn new(nodes: &[&Candidate], evaluation: &Evaluation) -> Self {
         let replacements = match &evaluation.decision {
             Decision::Replace(claim) => vec![(**claim).clone()],
             Decision::Delete | Decision::NoOp(_) => Vec::new(),
@@ -63,12 +63,12 @@ fn replaced(simulation: &Simulation) -> Vec<PodPlace> {
     first.into_iter().flat_map(|claim| claim.pods.iter().map(|&pod| simulation.pods[pod])).collect()
 }
 
-fn nothing(constrained: bool) -> Found {
-    if constrained { Found::NotNow } else { Found::Nothing }
+fn nothing(constrained: bool) -> MethodResult {
+    if constrained { MethodResult::NotNow } else { MethodResult::Nothing }
 }
 
 /// All empty nodes that the budgets let go, as one command.
-pub fn emptiness(candidates: &[Candidate], allowances: &mut [Allowance]) -> Found {
+pub fn emptiness(candidates: &[Candidate], allowances: &mut [Allowance]) -> MethodResult {
     let mut constrained = false;
     let mut nodes = Vec::new();
     for candidate in candidates {
@@ -82,7 +82,7 @@ pub fn emptiness(candidates: &[Candidate], allowances: &mut [Allowance]) -> Foun
         return nothing(constrained);
     }
     let price = HourlyRate::ZERO;
-    Found::Command(Command { nodes, replacements: Vec::new(), moves: Vec::new(), replaced: Vec::new(), price })
+    MethodResult::Command(Command { nodes, replacements: Vec::new(), moves: Vec::new(), replaced: Vec::new(), price })
 }
 
 /// The longest prefix of the candidates that can go at once, from v0.30 on of a hundred (and one more where there are more), as far as a binary search finds it: what a prefix saves is not
@@ -93,7 +93,7 @@ pub fn multi_node(
     candidates: &[Candidate],
     allowances: &mut [Allowance],
     time_is_up: Option<TimeIsUp<'_>>,
-) -> Found {
+) -> MethodResult {
     let (view, before) = (what_if.view(), what_if.work());
     let mut constrained = false;
     let mut kept: Vec<&Candidate> = Vec::new();
@@ -112,7 +112,7 @@ pub fn multi_node(
     while low <= high {
         let middle = usize::midpoint(low, high);
         if !view.behaviour().unknown_price_is_zero && kept[..=middle].iter().any(|own| own.price.is_none()) {
-            return Found::NotNow;
+            return MethodResult::NotNow;
         }
         let found = prefix(what_if, &kept[..=middle]);
         if time_is_up.is_some_and(|over| over(what_if.work().since(before))) {
@@ -127,7 +127,7 @@ pub fn multi_node(
         }
     }
     match best {
-        Some(command) => Found::Command(command),
+        Some(command) => MethodResult::Command(command),
         None => nothing(constrained),
     }
 }
@@ -138,7 +138,7 @@ fn prefix(what_if: &mut WhatIf<'_, '_>, nodes: &[&Candidate]) -> Option<Command>
     if let Decision::Replace(claim) = &mut evaluation.decision {
         without_same_type(view, nodes, claim).ok()?;
     }
-    is_worth_it(view, nodes, &evaluation).then(|| Command::of(nodes, &evaluation))
+    is_worth_it(view, nodes, &evaluation).then(|| Command::new(nodes, &evaluation))
 }
 
 /// Whether there is something to do and the pools' balance allows it.
@@ -172,7 +172,7 @@ pub fn single_node(
     allowances: &[Allowance],
     memory: &mut Memory,
     time_is_up: Option<TimeIsUp<'_>>,
-) -> Found {
+) -> MethodResult {
     let (view, before) = (what_if.view(), what_if.work());
     let name = |candidate: &Candidate| view.pools[candidate.pool].pool.name;
     let mut unseen: BTreeSet<Symbol> = candidates.iter().map(name).collect();
@@ -185,7 +185,7 @@ pub fn single_node(
     for candidate in order {
         if time_is_up.is_some_and(|over| over(what_if.work().since(before))) {
             memory.unseen = unseen;
-            return Found::NotNow;
+            return MethodResult::NotNow;
         }
         unseen.remove(&name(candidate));
         if allowances[candidate.pool].0 == 0 {
@@ -203,7 +203,7 @@ pub fn single_node(
         }
         let evaluation = evaluate(what_if, &[candidate]);
         if is_worth_it(view, &[candidate], &evaluation) {
-            return Found::Command(Command::of(&[candidate], &evaluation));
+            return MethodResult::Command(Command::new(&[candidate], &evaluation));
         }
         memory.passed_over.push((candidate.node, evaluation.obstacle()));
     }
@@ -249,7 +249,7 @@ pub fn drift(
     };
     if empty_drifted == EmptyDrifted::AllAtOnce {
         let all: Vec<Candidate> = candidates.iter().filter(|own| empty(own)).cloned().collect();
-        if let Found::Command(command) = emptiness(&all, &mut allowances.to_vec()) {
+        if let MethodResult::Command(command) = emptiness(&all, &mut allowances.to_vec()) {
             return (Some(command), passed_over);
         }
     }

@@ -8,7 +8,7 @@ use nodecast_model::control_plane::eviction::{Protections, Protectors, is_fully_
 use nodecast_model::domain::node_pool::DisruptionReason;
 use nodecast_model::domain::{KarpenterVersion, LabelSelector, Labels, PodSpec, SimDuration, SimTime, Symbol};
 
-use super::digest::{PodList, PodsDigest};
+use super::digest::{PodList, EvictionCost};
 use super::pods::PodView;
 
 /// The cluster at one instant.
@@ -43,7 +43,7 @@ pub struct NodeFacts<'a> {
     /// Pods bound to it.
     pub pods: &'a dyn PodList,
     /// What they come to.
-    pub digest: &'a PodsDigest,
+    pub digest: &'a EvictionCost,
     /// When its claim was made.
     pub created: SimTime,
     /// The claim's own `expireAfter`; `None` for never.
@@ -104,7 +104,7 @@ pub struct PodBudget<'a> {
 impl<'a> ClusterView<'a> {
     /// What the release does.
     pub(super) fn behaviour(&self) -> &'static Behaviour {
-        Behaviour::of(self.karpenter)
+        Behaviour::for_release(self.karpenter)
     }
 
     /// Whether the pod could be evicted and come back: what a simulation has to find a place for.

@@ -175,7 +175,7 @@ impl<'w, 'p> WhatIf<'w, 'p> {
         let without: SmallVec<[usize; 4]> = taken.iter().map(|candidate| candidate.node).collect();
         let (pending, homeless) = self.others.get_or_insert_with(|| {
             let queued = |pods: &[PendingPod<'_>]| {
-                Arc::new(QueuedPods::of(pods.iter().map(|pod| (*pod, || pod.spec.requests()))))
+                Arc::new(QueuedPods::from_pods(pods.iter().map(|pod| (*pod, || pod.spec.requests()))))
             };
             let homeless: Vec<PendingPod<'_>> = self.homeless.iter().map(|&place| pending_pod(view, place)).collect();
             (queued(view.pending), queued(&homeless))

@@ -6,7 +6,7 @@ use nodecast_model::domain::{KarpenterVersion, NodeClass, ResourceName};
 /// What a type offers in Auto Mode: pods, and disk in GiB.
 fn node(name: &str, class: &NodeClass) -> (i64, i64) {
     let region = region(&[name]);
-    let settings = ProviderSettings::of(KarpenterVersion::AUTO_MODE);
+    let settings = ProviderSettings::for_version(KarpenterVersion::AUTO_MODE);
     let types = instance_types(&region, class, &own_pool("own"), settings);
     let capacity = &types[0].capacity;
     (capacity.pods(), capacity.get(ResourceName::EPHEMERAL_STORAGE) >> 30)

@@ -37,7 +37,7 @@ pub(super) fn node(
     kubelet: &KubeletConfig,
     settings: ProviderSettings,
 ) -> Node {
-    let behaviour = Behaviour::of(settings.version);
+    let behaviour = Behaviour::for_release(settings.version);
     let pods = pods(facts, class.ami_family, kubelet, settings.reserved_enis);
     let pods = if class.auto_mode { pods.min(PODS_IN_AUTO_MODE) } else { pods };
     let hypervisor_share = hypervisor_share(facts, settings);
@@ -76,7 +76,7 @@ pub(super) fn less(capacity: &Resources, overhead: &Resources) -> Resources {
 /// another 64 MiB (from v0.28). The oldest releases multiply with the rest of the percentage and truncate, which comes to
 /// the same.
 fn hypervisor_share(facts: &InstanceFacts, settings: ProviderSettings) -> i64 {
-    let graviton = Behaviour::of(settings.version).arm_loses_memory && facts.arch == well_known::ARM64;
+    let graviton = Behaviour::for_release(settings.version).arm_loses_memory && facts.arch == well_known::ARM64;
     let contiguous = if graviton { 64 } else { 0 };
     let mib = i64::from(facts.memory_mib) - contiguous;
     let share = (mib * i64::from(settings.vm_memory_overhead_millionths) + 999_999) / 1_000_000;
@@ -258,7 +258,7 @@ mod tests {
     /// CPU in thousandths, memory, disk and pods that a type offers.
     fn allocatable(name: &str, version: KarpenterVersion) -> (i64, String, String, i64) {
         let class = NodeClass::named("default");
-        figures(&node(&facts(name), &class, &class.kubelet, ProviderSettings::of(version)).allocatable)
+        figures(&node(&facts(name), &class, &class.kubelet, ProviderSettings::for_version(version)).allocatable)
     }
 
     fn figures(resources: &Resources) -> (i64, String, String, i64) {
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(allocatable("m5.large", KarpenterVersion::V0_4).1, "6803Mi");
         let class = NodeClass::named("default");
         let capacity = |version| {
-            let node = node(&facts("m5.large"), &class, &class.kubelet, ProviderSettings::of(version));
+            let node = node(&facts("m5.large"), &class, &class.kubelet, ProviderSettings::for_version(version));
             node.capacity.memory_bytes() >> 20
         };
         assert_eq!(capacity(KarpenterVersion::V0_16), 8_192);

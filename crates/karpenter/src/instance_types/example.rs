@@ -8,7 +8,7 @@ const GIB: i64 = 1 << 30;
 
 /// What is stated of the nodes of a group or NodePool, which an example does not overrule.
 #[derive(Clone, Copy, Debug)]
-pub struct Stated<'k> {
+pub struct NodeSettings<'k> {
     /// Kubelet settings.
     pub kubelet: &'k KubeletConfig,
     /// What the scenario says of the machines of the type.
@@ -18,7 +18,7 @@ pub struct Stated<'k> {
     pub keeps_devices: bool,
 }
 
-impl Stated<'_> {
+impl NodeSettings<'_> {
     /// Whether it says what is kept from pods.
     fn reserves(&self) -> bool {
         let own = self.kubelet;
@@ -38,11 +38,11 @@ impl RealNode {
     /// Source: Cluster Autoscaler 1.36 `processors/nodeinfosprovider/mixed_nodeinfos_processor.go`, `Process`, which likewise takes a node that is
     /// there for what those to come of its group will be.
     #[must_use]
-    pub fn like(&self, example: &Self, stated: Stated<'_>) -> Self {
+    pub fn like(&self, example: &Self, stated: NodeSettings<'_>) -> Self {
         let mut node = example.devices();
         if stated.keeps_devices {
             let own = self.devices();
-            let lacking = own.capacity.iter().filter(|&(name, _)| example.of(name).is_none());
+            let lacking = own.capacity.iter().filter(|&(name, _)| example.amounts(name).is_none());
             lacking.for_each(|(name, _)| node.set(name, own.of(name)));
         }
         let (disk, reserves) = (ResourceName::EPHEMERAL_STORAGE, stated.reserves());
@@ -69,7 +69,7 @@ impl RealNode {
     }
 
     /// Capacity and allocatable of a resource, if both are known.
-    fn of(&self, name: ResourceName) -> Option<(i64, i64)> {
+    fn amounts(&self, name: ResourceName) -> Option<(i64, i64)> {
         self.capacity.find(name).zip(self.allocatable.find(name))
     }
 
@@ -82,8 +82,8 @@ impl RealNode {
 
     /// Capacity and allocatable of a resource: of either whether it is this node's own, else the example's.
     fn amount(&self, example: &Self, name: ResourceName, own: bool, own_reserve: bool) -> Option<(i64, i64)> {
-        let ours = self.of(name)?;
-        let theirs = example.of(name).unwrap_or(ours);
+        let ours = self.amounts(name)?;
+        let theirs = example.amounts(name).unwrap_or(ours);
         let capacity = if own { ours.0 } else { theirs.0 };
         let (whole, left) = if own_reserve { ours } else { theirs };
         Some((capacity, capacity - (whole - left)))
@@ -92,7 +92,7 @@ impl RealNode {
 
 #[cfg(test)]
 mod tests {
-    use super::{RealNode, Stated};
+    use super::{RealNode, NodeSettings};
     use crate::instance_types::Measured;
     use nodecast_model::domain::node_pool::KubeletConfig;
     use nodecast_model::domain::{ResourceName, Resources, Symbol};
@@ -124,7 +124,7 @@ mod tests {
     }
 
     fn like(example: &RealNode, kubelet: &KubeletConfig, measured: Measured, keeps_devices: bool) -> RealNode {
-        ours().like(example, Stated { kubelet, measured, keeps_devices })
+        ours().like(example, NodeSettings { kubelet, measured, keeps_devices })
     }
 
     #[test]

@@ -14,7 +14,7 @@ use nodecast_model::domain::{KarpenterVersion, Labels, NodeClass, Requirement, R
 /// Source: AWS provider v1.13 `pkg/providers/instancetype/types.go`, `computeRequirements`; v0.16.0
 /// `pkg/cloudprovider/aws/instancetype.go`; v0.22.1 `pkg/cloudprovider/instancetype.go`.
 pub(super) fn of_type(facts: &InstanceFacts, class: &NodeClass, pods: i64, version: KarpenterVersion) -> Requirements {
-    let set = Behaviour::of(version).labels;
+    let set = Behaviour::for_release(version).labels;
     let mut labels = Vec::with_capacity(40);
     labels.push((well_known::INSTANCE_TYPE, Some(facts.name)));
     labels.push((well_known::ARCH, Some(facts.arch)));
@@ -37,7 +37,7 @@ pub(super) fn of_type(facts: &InstanceFacts, class: &NodeClass, pods: i64, versi
     }
     let mut requirements = Requirements::with_capacity(labels.len() + PLACES_MAX + 1);
     labels.into_iter().for_each(|(key, value)| requirements.add(label(key, value)));
-    if set == LabelSet::V1 && Behaviour::of(version).labels_tenancy {
+    if set == LabelSet::V1 && Behaviour::for_release(version).labels_tenancy {
         let tenancies = [well_known::DEFAULT, Symbol::new("dedicated")];
         requirements.add(Requirement::new(well_known::INSTANCE_TENANCY, Operator::In, tenancies));
     }
@@ -79,7 +79,7 @@ pub(crate) fn of_launched(kind: &InstanceType, zone: Symbol, capacity_type: Symb
 
 /// Whether the types of a release state `key`, where it is a label of Karpenter's AWS provider: pods may ask for no other in its domain.
 pub(crate) fn is_stated(key: Symbol, version: KarpenterVersion) -> bool {
-    let behaviour = Behaviour::of(version);
+    let behaviour = Behaviour::for_release(version);
     let since = match key {
         well_known::INSTANCE_TENANCY => return behaviour.labels_tenancy,
         well_known::INSTANCE_PODS => return behaviour.labels.says_pods(),
@@ -249,7 +249,7 @@ mod tests {
         let entry = RegionType::everywhere(facts(name), price, Some(price), 2);
         let region = Region::named("us-east-1", Currency::Usd, &["us-east-1a", "us-east-1b"], [entry]);
         let (class, pool) = (NodeClass::named("default"), NodePool::named("default"));
-        instance_types(&region, &class, &pool, ProviderSettings::of(version)).pop()
+        instance_types(&region, &class, &pool, ProviderSettings::for_version(version)).pop()
     }
 
     fn requirements(name: &str, version: KarpenterVersion) -> Requirements {

@@ -95,7 +95,7 @@ pub fn refresh_offering(
     let (price, unavailable) = state(name, offering);
     offering.available = price.is_some() && !unavailable;
     if let (Some(price), None) = (price, offering.reservation) {
-        offering.price = offering.overlay.map_or(price, |overlay| overlay.of(price));
+        offering.price = offering.overlay.map_or(price, |overlay| overlay.apply(price));
     }
 }
 

@@ -60,7 +60,7 @@ pub fn lay_overlays(
     pools: &[NodePool],
     types: &mut [Vec<InstanceType>],
 ) -> Vec<(Symbol, OverlayVerdict)> {
-    let behaviour = Behaviour::of(version);
+    let behaviour = Behaviour::for_release(version);
     if !behaviour.knows_node_overlays {
         return Vec::new();
     }
@@ -97,7 +97,7 @@ pub fn overlay_warnings(
     if overlays.is_empty() {
         return warnings;
     }
-    if !Behaviour::of(version).knows_node_overlays {
+    if !Behaviour::for_release(version).knows_node_overlays {
         warnings.push(format!(
             "Karpenter {version} does not know NodeOverlays, which came with v1.7: instance types keep their own prices and capacity"
         ));
@@ -210,7 +210,7 @@ impl Update {
         for (at, own) in self.prices {
             let offering = &mut entry.offerings[at];
             offering.overlay = Some(own.change);
-            offering.price = own.change.of(offering.price);
+            offering.price = own.change.apply(offering.price);
         }
         add_extended(&mut entry.capacity, &mut entry.allocatable, &self.capacity);
     }
@@ -264,7 +264,7 @@ mod tests {
     ) -> (Vec<Vec<InstanceType>>, Vec<(Symbol, OverlayVerdict)>) {
         let region = testing::region(&["m5.large", "m5.xlarge", "c5.large"]);
         let class = NodeClass::named("default");
-        let list = |pool: &NodePool| instance_types(&region, &class, pool, ProviderSettings::of(version));
+        let list = |pool: &NodePool| instance_types(&region, &class, pool, ProviderSettings::for_version(version));
         let mut types: Vec<Vec<InstanceType>> = pools.iter().map(list).collect();
         let priced = |offering: &Offering| match offering.capacity_type {
             well_known::SPOT => HourlyRate::parse("0.04"),

@@ -52,7 +52,7 @@ pub fn measured_node(
     kubelet: &KubeletConfig,
     (measured, reserved_enis): (Measured, u32),
 ) -> RealNode {
-    let settings = ProviderSettings { reserved_enis, ..ProviderSettings::of(KarpenterVersion::V1_13) };
+    let settings = ProviderSettings { reserved_enis, ..ProviderSettings::for_version(KarpenterVersion::V1_13) };
     let mut capacity = capacity::node(facts, class, kubelet, settings).capacity;
     let assumed = || (i64::from(facts.memory_mib) - kernel_share_mib(facts)).max(0) * MIB;
     capacity.set(ResourceName::MEMORY, measured.memory_of(facts).unwrap_or_else(assumed));

@@ -23,13 +23,13 @@ pub(super) fn was_previous_generation(family: Symbol) -> bool {
 
 /// Whether nodes are labelled with the id of their zone, and offerings with that of theirs.
 pub(super) fn labels_zone_ids(version: KarpenterVersion) -> bool {
-    Behaviour::of(version).labels_zone_ids
+    Behaviour::for_release(version).labels_zone_ids
 }
 
 /// Whether a type keeps its zones and capacity types when an offering becomes unavailable: then [`super::refresh_offerings`]
 /// changes no label.
 pub fn has_fixed_places(version: KarpenterVersion) -> bool {
-    Behaviour::of(version).lists_all_zones
+    Behaviour::for_release(version).lists_all_zones
 }
 
 /// Which types a release lists at all.
@@ -42,7 +42,7 @@ impl Filter {
     /// The filter of `version` for `pool`: v0.16 and v0.18 leave out old types unless the Provisioner itself chooses
     /// among types.
     pub(super) fn new(version: KarpenterVersion, pool: &NodePool) -> Self {
-        let behaviour = Behaviour::of(version);
+        let behaviour = Behaviour::for_release(version);
         let opinionated = behaviour.leaves_out_old_types
             && !pool.requirements.iter().any(|requirement| {
                 let chooses =
@@ -104,7 +104,7 @@ fn is_of_v0_4(facts: &InstanceFacts) -> bool {
 ///
 /// Source: v0.4.1 `pkg/cloudprovider/aws/apis/v1alpha1/register.go`; v0.4.3 on `pkg/apis/provisioning/v1alpha5`.
 pub fn capacity_type_key(version: KarpenterVersion) -> Symbol {
-    if Behaviour::of(version).old_capacity_type_label {
+    if Behaviour::for_release(version).old_capacity_type_label {
         Symbol::new(OLD_CAPACITY_TYPE)
     } else {
         well_known::CAPACITY_TYPE
@@ -116,7 +116,7 @@ pub fn capacity_type_key(version: KarpenterVersion) -> Symbol {
 ///
 /// Source: v0.18.1 `pkg/cloudprovider/aws/pricing.go`.
 pub fn price_list_of(version: KarpenterVersion, region: Symbol) -> Symbol {
-    if !Behaviour::of(version).reads_yuan && region.as_str().starts_with("cn-") {
+    if !Behaviour::for_release(version).reads_yuan && region.as_str().starts_with("cn-") {
         Symbol::new("us-east-1")
     } else {
         region
@@ -139,7 +139,7 @@ pub fn default_requirements(version: KarpenterVersion, pool: &NodePool) -> Vec<R
             defaults.push(Requirement::equals(key, value));
         }
     };
-    let behaviour = Behaviour::of(version);
+    let behaviour = Behaviour::for_release(version);
     let defaulted = pool.legacy || behaviour.defaults_for_node_pools;
     match behaviour.defaults {
         _ if !defaulted => {}

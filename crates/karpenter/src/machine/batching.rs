@@ -4,7 +4,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::io::{Slip, Timer};
+use super::io::{LateTimer, Timer};
 use super::provisioning;
 use super::step::Step;
 use nodecast_model::cluster::{NodePhase, PodPhase};
@@ -114,7 +114,7 @@ fn trigger_again(step: &mut Step<'_>, now: SimTime, by: Trigger, timer: Timer) {
         Trigger::Node(node) => node.0,
         Trigger::Buffers => return,
     };
-    let at = now + RETRIGGER + step.slip(Slip::Trigger, entity, now);
+    let at = now + RETRIGGER + step.slip(LateTimer::Trigger, entity, now);
     let state = step.own.batch.triggers.entry(by).or_default();
     if state.next.is_some_and(|next| next > now) {
         return;

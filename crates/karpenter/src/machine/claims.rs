@@ -198,7 +198,7 @@ pub(super) struct Condition {
 
 impl Condition {
     /// That of a node, whose claim Karpenter knows if it has made it.
-    pub(super) fn of(step: &Step<'_>, now: SimTime, node: NodeId, claim: Option<&ClaimState>) -> Self {
+    pub(super) fn new(step: &Step<'_>, now: SimTime, node: NodeId, claim: Option<&ClaimState>) -> Self {
         Self {
             node,
             marked: has_mark(step, node, claim),

@@ -8,7 +8,7 @@ use super::claims::{Condition, age_limit};
 use super::settings::Ties;
 use super::step::Step;
 use super::{daemons, kept_pods};
-use crate::disruption::{ClusterView, NodeFacts, PodBudget, PodList, PodView, PodsDigest};
+use crate::disruption::{ClusterView, NodeFacts, PodBudget, PodList, PodView, EvictionCost};
 use crate::packing::{
     NamespaceView, NodePods, NodeView, PackingOptions, PackingSetup, PendingPod, PoolView, QueuedPods, TieBreak,
     Volumes,
@@ -52,7 +52,7 @@ pub(super) fn with_packing_setup<R>(step: &Step<'_>, ask: impl FnOnce(PackingSet
         pools: &pools,
         daemons: &daemons,
         namespaces: &namespaces,
-        volumes: Volumes::of(step.outside.storage()),
+        volumes: Volumes::from_storage(step.outside.storage()),
         default_spread: Some(&step.own.settings.default_spread)
             .filter(|spread| step.own.behaviour.knows_default_spread && !spread.constraints.is_empty()),
     })
@@ -166,7 +166,7 @@ pub(super) fn unnamed_pod_view<'c>(step: &'c Step<'_>, pod: PodId) -> PodView<'c
 }
 
 /// What is kept of a node's pods.
-type OfNode = (NodePods, Arc<PodsDigest>);
+type OfNode = (NodePods, Arc<EvictionCost>);
 
 /// The pods of a node, listed when somebody asks.
 struct PodsOnNode<'c> {
@@ -219,7 +219,7 @@ fn node_facts<'c>(
 ) -> NodeFacts<'c> {
     let state = step.cluster.node(node);
     let claim = step.own.nodes.get(&node);
-    let condition = Condition::of(step, now, node, claim);
+    let condition = Condition::new(step, now, node, claim);
     let view = view_of(step, node, condition.marked);
     NodeFacts {
         view: NodeView { summed: view.offered.then_some(bound), ..view },

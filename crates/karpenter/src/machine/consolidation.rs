@@ -17,7 +17,7 @@ use super::step::Step;
 use super::{cluster_view, disruption, provisioning, validation};
 use crate::controller_time::SearchWork;
 use crate::disruption::{
-    Candidate, ClusterView, Found, Memory, Method, Rejection, Survey, WhatIf, candidates, emptiness, multi_node,
+    Candidate, ClusterView, MethodResult, Memory, Method, Rejection, Survey, WhatIf, candidates, emptiness, multi_node,
     single_node,
 };
 use crate::release::Consolidation;
@@ -192,9 +192,9 @@ fn search(step: &mut Step<'_>, now: SimTime) -> (Option<(Method, Proposal)>, Sea
     let mut work = SearchWork::default();
     let found = cluster_view::with_view(step, now, &pending, |setup, view, nodes| {
         let allowances = |method: Method| view.allowances(method.reason(), unix_seconds);
-        let proposed = |method: Method, found: Found| match found {
-            Found::Command(command) => Some((method, disruption::proposal(method, &command, nodes))),
-            Found::Nothing | Found::NotNow => None,
+        let proposed = |method: Method, found: MethodResult| match found {
+            MethodResult::Command(command) => Some((method, disruption::proposal(method, &command, nodes))),
+            MethodResult::Nothing | MethodResult::NotNow => None,
         };
         let empty = own_candidates(step, view, Method::Emptiness);
         let all_empty = emptiness(&empty, &mut allowances(Method::Emptiness));

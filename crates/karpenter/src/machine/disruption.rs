@@ -6,14 +6,14 @@
 //! Source: Karpenter core v1.13 `pkg/controllers/disruption/controller.go`.
 
 use super::cluster_view::with_view;
-use super::io::{Action, Busy, Draw, ProposedCommand, ProposedNode, Slip, Stage, Timer};
+use super::io::{Action, Busy, Draw, ProposedCommand, ProposedNode, LateTimer, Stage, Timer};
 use super::queue::{self, Proposal};
 use super::step::Step;
 use super::type_lists::LazyPacker;
 use super::{claims, pace, provisioning, validation};
 use crate::controller_time::{self as model, SearchWork};
 use crate::disruption::{
-    Allowance, Candidate, ClusterView, Command, Found, Memory, Method, NodeCount, Obstacle, Rejection, Survey, WhatIf,
+    Allowance, Candidate, ClusterView, Command, MethodResult, Memory, Method, NodeCount, Obstacle, Rejection, Survey, WhatIf,
     candidates, drift, emptiness, multi_node, one_for_one, single_node, static_drift,
 };
 use crate::packing::{PackingSetup, static_claim};
@@ -199,7 +199,7 @@ fn act(step: &mut Step<'_>, now: SimTime, found: Option<Proposals>) {
 /// Nothing is to be done: the loop looks again a while after the end of a look that takes so long.
 fn nothing_found(step: &mut Step<'_>, now: SimTime, took: SimDuration) {
     step.own.disruption.failures = 0;
-    let drift = step.slip(Slip::DisruptionLoop, 0, now);
+    let drift = step.slip(LateTimer::DisruptionLoop, 0, now);
     step.wake(now + took + POLL + drift, Timer::DisruptionPass);
 }
 
@@ -411,7 +411,7 @@ impl Inquiry<'_, '_> {
             let commands = self.static_drift();
             return (None, commands.iter().map(|command| proposal(method, command, nodes)).collect());
         }
-        let surveyed = self.survey.of(view, method);
+        let surveyed = self.survey.survey(view, method);
         let (candidates, others) = &*surveyed;
         let left: Vec<Candidate>;
         let candidates = match self.refused {
@@ -441,27 +441,27 @@ impl Inquiry<'_, '_> {
             _ => Vec::new(),
         };
         let answer = Answer {
-            lasting: found == Some(Found::Nothing),
+            lasting: found == Some(MethodResult::Nothing),
             candidates: candidates.len() as u32,
             work: self.asking.work().since(before),
             met: met.into_iter().map(|(node, kind)| (nodes[node], kind)).collect(),
         };
         let proposals = match &found {
-            Some(Found::Command(command)) => vec![proposal(method, command, nodes)],
-            Some(Found::Nothing | Found::NotNow) | None => Vec::new(),
+            Some(MethodResult::Command(command)) => vec![proposal(method, command, nodes)],
+            Some(MethodResult::Nothing | MethodResult::NotNow) | None => Vec::new(),
         };
         (Some(answer), proposals)
     }
 
     /// What a method comes to that has candidates.
-    fn try_method(&mut self, method: Method, candidates: &[Candidate], allowances: &mut [Allowance]) -> Option<Found> {
+    fn try_method(&mut self, method: Method, candidates: &[Candidate], allowances: &mut [Allowance]) -> Option<MethodResult> {
         if matches!(method, Method::Emptiness | Method::EmptyConsolidation) {
             return Some(emptiness(candidates, allowances));
         }
         // Consolidation leaves nodes without pods alone: no packer is needed to find nothing.
         if method != Method::Drift && candidates.iter().all(|own| own.reschedulable.is_empty()) {
             let constrained = candidates.iter().any(|own| allowances[own.pool].0 == 0);
-            return Some(if constrained { Found::NotNow } else { Found::Nothing });
+            return Some(if constrained { MethodResult::NotNow } else { MethodResult::Nothing });
         }
         let [multi, single] = self.limits;
         let multi_over = |work: SearchWork| multi.is_some_and(|limit| work.time() > limit);
@@ -470,7 +470,7 @@ impl Inquiry<'_, '_> {
         Some(match method {
             Method::MultiNode => multi_node(what_if, candidates, allowances, Some(&multi_over)),
             Method::SingleNode => single_node(what_if, candidates, allowances, self.memory, Some(&single_over)),
-            _ => drift(what_if, candidates, allowances).0.map_or(Found::Nothing, Found::Command),
+            _ => drift(what_if, candidates, allowances).0.map_or(MethodResult::Nothing, MethodResult::Command),
         })
     }
 }

@@ -9,7 +9,7 @@ use super::io::Outside;
 use super::step::Step;
 use super::{Karpenter, provisioning, static_pools, termination};
 use crate::disruption::{
-    Allowance, Candidate, ClusterView, Decision, Found, Method, NoOp, Obstacle, PodPlace, Simulation, WhatIf,
+    Allowance, Candidate, ClusterView, Decision, MethodResult, Method, NoOp, Obstacle, PodPlace, Simulation, WhatIf,
     against_static_drift, candidates, described, evaluate, multi_node, objections,
 };
 use crate::packing::{Packer, PackingPlan, PlannedClaim, PoolVerdict, refusal_of};
@@ -79,7 +79,7 @@ pub enum Destination {
 }
 
 impl Launch {
-    fn of(claim: &PlannedClaim) -> Self {
+    fn from_claim(claim: &PlannedClaim) -> Self {
         let first = claim.instance_types.first();
         Self {
             node_pool: claim.node_pool,
@@ -211,7 +211,7 @@ fn together(packer: &mut Packer<'_>, view: &ClusterView<'_>, node: usize, unix_s
     let found = candidates(view, Method::MultiNode);
     let mut allowances = view.allowances(DisruptionReason::Underutilized, unix_seconds);
     match multi_node(&mut WhatIf::new(packer, view), &found, &mut allowances, None) {
-        Found::Command(command) if command.nodes.contains(&node) => command.nodes,
+        MethodResult::Command(command) if command.nodes.contains(&node) => command.nodes,
         _ => Vec::new(),
     }
 }
@@ -235,7 +235,7 @@ fn removal(step: &mut Step<'_>, now: SimTime, nodes: &[NodeId], reason: Disrupti
         };
         let (verdict, because, price, launches, simulation) = removal;
         let pods = destinations(shared, &taken, known, &simulation);
-        Some(Removal { verdict, because, price, launches: launches.iter().map(Launch::of).collect(), pods })
+        Some(Removal { verdict, because, price, launches: launches.iter().map(Launch::from_claim).collect(), pods })
     })
 }
 
@@ -363,7 +363,7 @@ fn pod(step: &mut Step<'_>, now: SimTime, pod: PodId) -> Option<PodAnswer> {
         }
         let pools = verdicts(shared, plan, asked);
         if let Some(index) = plan.claims.iter().position(|own| own.pods.contains(&asked)) {
-            let launch = plan.claims.get(index).map(Launch::of);
+            let launch = plan.claims.get(index).map(Launch::from_claim);
             return Some(PodAnswer { destination: Destination::New(index), launch, pools });
         }
         let reason = plan.unschedulable.iter().find(|own| own.pod == asked).map(|own| own.reason.to_string());

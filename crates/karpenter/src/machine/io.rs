@@ -465,7 +465,7 @@ pub struct ProposedNode {
 #[derive(Clone, Copy, Debug)]
 pub enum Draw<'a> {
     /// How late a timer fires, of what kind, for whom, that is set at this instant; below the span.
-    Slip(Slip, u32, SimTime, SimDuration),
+    Slip(LateTimer, u32, SimTime, SimDuration),
     /// How long the AWS SDK waits, after how many refusals, before it calls again for a claim of this name; up to the span.
     Retry(&'a str, u32, SimDuration),
     /// From Ready to initialized for a node: the median in seconds and the standard deviation of the logarithm.
@@ -478,7 +478,7 @@ pub enum Draw<'a> {
 
 /// Timers that fire a little late.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Slip {
+pub enum LateTimer {
     /// The disruption loop's wait.
     DisruptionLoop,
     /// A look at a command.

@@ -8,26 +8,26 @@ use rustc_hash::FxHashMap;
 
 use super::cluster_view::{unnamed_pending_pod, unnamed_pod_view};
 use super::step::Step;
-use crate::disruption::PodsDigest;
+use crate::disruption::EvictionCost;
 use crate::packing::{BoundPod, NodePods, QueuedPods};
 use nodecast_model::cluster::Position;
 use nodecast_model::domain::{NodeId, PodId};
 
 /// By node, what its pods came to when they were last looked at.
 #[derive(Debug, Default)]
-pub(super) struct KeptPods(RefCell<FxHashMap<NodeId, Kept>>);
+pub(super) struct NodePodsCache(RefCell<FxHashMap<NodeId, CachedPods>>);
 
 /// The pods of a node at one of its revisions.
 #[derive(Debug)]
-struct Kept {
+struct CachedPods {
     changed: Position,
     bound: NodePods,
-    digest: Option<Arc<PodsDigest>>,
+    digest: Option<Arc<EvictionCost>>,
     /// Those that would have to go elsewhere, in the order of the packer's queue.
     queued: Option<Arc<QueuedPods>>,
 }
 
-impl KeptPods {
+impl NodePodsCache {
     /// Forgets a node that is gone.
     pub(super) fn forget(&mut self, node: NodeId) {
         self.0.get_mut().remove(&node);
@@ -40,7 +40,7 @@ pub(super) fn on_node(step: &Step<'_>, node: NodeId) -> NodePods {
 }
 
 /// The same, and as the methods of disruption want to know them.
-pub(super) fn with_digest(step: &Step<'_>, node: NodeId) -> (NodePods, Arc<PodsDigest>) {
+pub(super) fn with_digest(step: &Step<'_>, node: NodeId) -> (NodePods, Arc<EvictionCost>) {
     with(step, node, |kept| {
         let digest = kept.digest.get_or_insert_with(|| {
             let facts = |&pod: &PodId| {
@@ -48,7 +48,7 @@ pub(super) fn with_digest(step: &Step<'_>, node: NodeId) -> (NodePods, Arc<PodsD
                 (&**view.spec, view.is_reschedulable())
             };
             let pods = step.cluster.node(node).pods.iter().map(facts);
-            Arc::new(PodsDigest::counting(pods, step.own.behaviour.counts_all_pods))
+            Arc::new(EvictionCost::counting(pods, step.own.behaviour.counts_all_pods))
         });
         (kept.bound.clone(), Arc::clone(digest))
     })
@@ -63,15 +63,15 @@ pub(super) fn queued(step: &Step<'_>, node: NodeId, positions: &[usize]) -> Arc<
             let pod = pods[position];
             (unnamed_pending_pod(step, pod), move || &*cluster.pod(pod).requests)
         };
-        let queued = || Arc::new(QueuedPods::of(positions.iter().map(with_size)));
+        let queued = || Arc::new(QueuedPods::from_pods(positions.iter().map(with_size)));
         Arc::clone(kept.queued.get_or_insert_with(queued))
     })
 }
 
-fn with<R>(step: &Step<'_>, node: NodeId, ask: impl FnOnce(&mut Kept) -> R) -> R {
+fn with<R>(step: &Step<'_>, node: NodeId, ask: impl FnOnce(&mut CachedPods) -> R) -> R {
     let changed = step.cluster.node(node).pods_changed;
     let mut kept = step.own.kept_pods.0.borrow_mut();
-    let now = || Kept { changed, bound: bound(step, node), digest: None, queued: None };
+    let now = || CachedPods { changed, bound: bound(step, node), digest: None, queued: None };
     let kept = kept.entry(node).or_insert_with(now);
     if kept.changed != changed {
         *kept = now();

@@ -177,7 +177,7 @@ pub(super) fn answered(step: &mut Step<'_>, now: SimTime, node: NodeId, answer: 
 
 /// What claims find open of the types of pools: of types that change it is learnt again.
 #[derive(Debug, Default)]
-pub(super) struct KeptOpenTypes {
+pub(super) struct OpenTypesCache {
     /// The position in the journal of changes as of which it holds.
     seen: u64,
     /// By the pool's position and what its claims ask for.
@@ -187,9 +187,9 @@ pub(super) struct KeptOpenTypes {
 /// Sets of requirements remembered, before all are forgotten.
 const KEPT_REQUIREMENTS_MAX: usize = 200;
 
-impl KeptOpenTypes {
+impl OpenTypesCache {
     /// What is known for such claims of the types as they are now.
-    fn of(&mut self, types: &TypeLists, pool: usize, requirements: &Arc<Requirements>) -> &mut OpenTypes {
+    fn open_types(&mut self, types: &TypeLists, pool: usize, requirements: &Arc<Requirements>) -> &mut OpenTypes {
         match types.changed_since(self.seen) {
             Some(changed) if self.known.len() <= KEPT_REQUIREMENTS_MAX => {
                 self.known.iter_mut().for_each(|((own, _), open)| {
@@ -214,7 +214,7 @@ fn choose(step: &mut Step<'_>, claim: &Claim) -> Result<LaunchRequest, Selection
     if !weighs_open_types {
         return select(&LaunchView { types: &choices(types), ..view });
     }
-    let open = open_types.of(instance_types, *pool, requirements);
+    let open = open_types.open_types(instance_types, *pool, requirements);
     let mut new: Vec<u32> = types.iter().copied().filter(|&at| !open.knows(at as usize)).collect();
     if !new.is_empty() {
         // In the order in which the choices come.

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::claims::{nominate, whole};
-use super::io::{Action, Fact, Slip, Stage, Timer};
+use super::io::{Action, Fact, LateTimer, Stage, Timer};
 use super::provisioning::Purpose;
 use super::step::Step;
 use super::{provisioning, static_pools, termination};
@@ -147,7 +147,7 @@ pub(super) fn look(step: &mut Step<'_>, now: SimTime, id: CommandId) {
         Some(reason) => roll_back(step, now, id, &running, reason),
         None => {
             step.own.commands.running.insert(id, running);
-            let drift = step.slip(Slip::CommandPoll, id.0, now);
+            let drift = step.slip(LateTimer::CommandPoll, id.0, now);
             step.wake(now + POLL + drift, Timer::CommandPoll(id));
         }
     }

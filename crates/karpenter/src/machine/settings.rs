@@ -127,7 +127,7 @@ pub enum Ties {
 
 impl Settings {
     /// A release on AWS with the defaults of everything else, for a cluster that starts now.
-    pub fn of(release: KarpenterVersion, kubernetes: KubernetesVersion) -> Self {
+    pub fn new(release: KarpenterVersion, kubernetes: KubernetesVersion) -> Self {
         Self {
             release,
             kubernetes,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::io::{Action, Draw, Fact, Input, Outside, Slip, Stage, Subject, Timer};
+use super::io::{Action, Draw, Fact, Input, Outside, LateTimer, Stage, Subject, Timer};
 use super::{
     Karpenter, batching, buffers, claims, consolidation, disruption, emptiness, eviction, images, interruption, launch,
     pace, provisioning, queue, repair, reservations, static_pools, termination, validation,
@@ -58,7 +58,7 @@ impl<'a> Step<'a> {
     }
 
     /// How late a timer fires.
-    pub(super) fn slip(&self, what: Slip, entity: u32, now: SimTime) -> SimDuration {
+    pub(super) fn slip(&self, what: LateTimer, entity: u32, now: SimTime) -> SimDuration {
         self.outside.draw(Draw::Slip(what, entity, now, disruption::DRIFT))
     }
 

@@ -4,7 +4,7 @@
 //! `pkg/controllers/termination`.
 
 use super::cluster_view::unnamed_pod_view;
-use super::io::{Action, Draw, Fact, Slip, Stage, Timer};
+use super::io::{Action, Draw, Fact, LateTimer, Stage, Timer};
 use super::step::Step;
 use super::{batching, claims, eviction, pace, queue, static_pools};
 use nodecast_model::cluster::{NodeEnd, NodePhase};
@@ -149,7 +149,7 @@ pub(super) fn evict_next(step: &mut Step<'_>, now: SimTime, node: NodeId) {
     }
     let too_soon = now - since < step.own.behaviour.shortest_drain;
     if !group.is_empty() || !overdue.is_empty() || too_soon {
-        let drift = step.slip(Slip::NodePoll, node.0, now);
+        let drift = step.slip(LateTimer::NodePoll, node.0, now);
         step.wake(now + POLL + drift, Timer::DrainPoll(node));
         return;
     }
@@ -173,7 +173,7 @@ fn await_volumes(step: &mut Step<'_>, now: SimTime, node: NodeId) {
         if !std::mem::replace(&mut claim.awaits_volumes, true) {
             step.note_node(node, Fact::AwaitingVolumeDetachment, "");
         }
-        let drift = step.slip(Slip::NodePoll, node.0, now);
+        let drift = step.slip(LateTimer::NodePoll, node.0, now);
         step.wake(now + POLL + drift, Timer::DrainPoll(node));
         return;
     }
@@ -247,7 +247,7 @@ fn terminate(step: &mut Step<'_>, now: SimTime, node: NodeId) {
         if let Some(claim) = step.own.nodes.get_mut(&node) {
             claim.awaits_instance = true;
         }
-        let drift = step.slip(Slip::NodePoll, node.0, now);
+        let drift = step.slip(LateTimer::NodePoll, node.0, now);
         step.wake(now + INSTANCE_POLL + drift, Timer::InstancePoll(node));
     }
     step.act(Action::Terminate(node));
@@ -269,7 +269,7 @@ pub(super) fn instance_poll(step: &mut Step<'_>, now: SimTime, node: NodeId) {
     if phase == NodePhase::Terminating && is_lost(step, node) {
         step.act(Action::Remove { node, unannounced: false });
     } else {
-        let drift = step.slip(Slip::NodePoll, node.0, now);
+        let drift = step.slip(LateTimer::NodePoll, node.0, now);
         step.wake(now + INSTANCE_POLL + drift, Timer::InstancePoll(node));
     }
 }

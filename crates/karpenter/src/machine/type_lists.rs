@@ -20,7 +20,7 @@ use nodecast_model::domain::{NodePool, PodSpec, Requirements, Symbol, well_known
 #[derive(Default)]
 pub(super) struct TypeLists {
     lists: Vec<Vec<InstanceType>>,
-    kept: RefCell<Option<Kept>>,
+    kept: RefCell<Option<PackerCache>>,
     changes: Changes,
     /// By the pool's position, from when somebody first asks.
     labels: Vec<OnceCell<LabelFacts>>,
@@ -120,7 +120,7 @@ impl LabelFacts {
 }
 
 /// A packer at rest, with what else it was compiled from: kept alive, so that equal addresses mean the same things.
-struct Kept {
+struct PackerCache {
     memory: PackerMemory,
     /// The position in the journal of changes as of which it holds.
     seen: u64,
@@ -282,7 +282,7 @@ impl Drop for LazyPacker<'_> {
         let Some(memory) = self.packer.take().and_then(Packer::into_memory) else { return };
         let (pools, daemons) = (self.pools.to_vec(), self.setup.daemons.to_vec());
         let seen = self.lists.changes_end();
-        self.lists.kept.replace(Some(Kept { memory, seen, amounts: false, pools, daemons }));
+        self.lists.kept.replace(Some(PackerCache { memory, seen, amounts: false, pools, daemons }));
     }
 }
 

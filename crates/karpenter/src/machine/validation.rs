@@ -82,7 +82,7 @@ pub(super) fn revalidate(
     let mut work = SearchWork::default();
     let unix_seconds = step.own.settings.unix_seconds(now);
     let holds = with_view(step, now, &pending, |setup, view, nodes| {
-        let surveyed = survey.of(view, method);
+        let surveyed = survey.survey(view, method);
         let fresh = &surveyed.0;
         let mut allowances = view.allowances(method.reason(), unix_seconds);
         // A node that is gone has no position, which no candidate has either.
@@ -90,7 +90,7 @@ pub(super) fn revalidate(
         let proposed: Vec<usize> = proposal.nodes.iter().map(position).collect();
         if matches!(method, Method::Emptiness | Method::EmptyConsolidation) {
             if step.own.behaviour.forgets_lost_empty {
-                return still_empty(&surveyed.0, &survey.of(view, Method::SingleNode).0, &proposed)
+                return still_empty(&surveyed.0, &survey.survey(view, Method::SingleNode).0, &proposed)
                     .map(|()| proposal.nodes.clone());
             }
             let left = validate_empty(&proposed, fresh, &mut allowances)?;

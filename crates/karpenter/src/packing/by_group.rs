@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::bits::{self, Bits};
-use super::classes::{Class, Classes, Tools};
+use super::classes::{Class, Classes, SortContext};
 use super::errors::{PoolRefusal, Refusal, TypesRefusal, Unschedulable};
 use super::input::{PackingSetup, PendingPod};
 use super::plan::{PackingPlan, PlannedClaim, PricedType, UnschedulablePod};
@@ -19,7 +19,7 @@ use super::resource_table;
 use super::shapes::Shapes;
 use super::templates::{Template, Templates, pool_labels};
 use super::topology::Topology;
-use super::type_table::{Asked, TypeTable};
+use super::type_table::{TypeQuery, TypeTable};
 use crate::instance_types::InstanceType;
 use nodecast_model::domain::symbol::well_known;
 use nodecast_model::domain::taints::first_untolerated;
@@ -90,7 +90,7 @@ impl GroupPass<'_, '_> {
                 Ok(found) => return Ok(found),
                 Err(refusals) => Unschedulable::Refused(refusals),
             };
-            let mut tools = Tools {
+            let mut tools = SortContext {
                 setup: self.setup,
                 spanning: &self.templates.spanning,
                 prefer_no_schedule: false,
@@ -148,7 +148,7 @@ impl GroupPass<'_, '_> {
         while let Some(&largest) = pods.first() {
             let types = &self.tables[template.table];
             let mut possible = template.types.clone();
-            types.filter(&mut possible, Asked { set, requests: &template.daemon_amounts, met: &[] });
+            types.filter(&mut possible, TypeQuery { set, requests: &template.daemon_amounts, met: &[] });
             self.drop_idle_devices(types.types, &pods, &mut possible);
             let best = bits::iter(&possible)
                 .map(|index| (index, self.greedy(types.types, template, index, &pods)))

@@ -13,7 +13,7 @@ use super::reservations::Reservations;
 use super::resource_table;
 use super::templates::{Template, Templates};
 use super::topology::{Asking, Blocked, Place, TaintsId, Topology, names_host};
-use super::type_table::{Asked, MostRoom, TypeTable};
+use super::type_table::{TypeQuery, MostRoom, TypeTable};
 use crate::release::HostPorts;
 use nodecast_model::domain::pod::HostPort;
 use nodecast_model::domain::requirements::{Incompatibility, Requirements};
@@ -232,7 +232,7 @@ impl Engine<'_, '_> {
         resource_table::add(&mut self.totals, more);
         self.left.clear();
         self.left.extend_from_slice(&claim.types);
-        let asked = Asked { set, requests: &self.totals, met: &claim.least_room };
+        let asked = TypeQuery { set, requests: &self.totals, met: &claim.least_room };
         template.keep_fitting(table, &mut self.left, asked, &class.shape.ports)
     }
 

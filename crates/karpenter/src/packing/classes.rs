@@ -10,7 +10,7 @@ use super::bits::GrowingBits;
 use super::input::PendingPod;
 use super::requirement_table::{Combined, RequirementTable, SetId, Undefined};
 use super::resource_table::ResourceTable;
-use super::shapes::{Form, Shape, Shapes, Workshop};
+use super::shapes::{Form, Shape, Shapes, CompileContext};
 use super::topology::{Rules, TaintsId, Topology};
 use super::volumes::PodVolumes;
 use nodecast_model::domain::taints::first_untolerated;
@@ -97,7 +97,7 @@ impl Variant {
 }
 
 /// Everything that sorting and relaxing pods needs beside the topology.
-pub(super) struct Tools<'w> {
+pub(super) struct SortContext<'w> {
     pub(super) setup: &'w super::PackingSetup<'w>,
     pub(super) spanning: &'w [usize],
     /// Whether some pool has a taint that is only a preference.
@@ -106,11 +106,11 @@ pub(super) struct Tools<'w> {
     pub(super) table: &'w mut RequirementTable,
 }
 
-impl Tools<'_> {
+impl SortContext<'_> {
     fn form(&mut self, shape: usize, step: usize, topology: &mut Topology<'_>) -> Option<Arc<Form>> {
         let (setup, spanning, prefer_no_schedule) = (self.setup, self.spanning, self.prefer_no_schedule);
         let (table, rules) = (&mut *self.table, topology.rules());
-        self.shapes.form(shape, step, &mut Workshop { setup, spanning, prefer_no_schedule, table, rules })
+        self.shapes.form(shape, step, &mut CompileContext { setup, spanning, prefer_no_schedule, table, rules })
     }
 }
 
@@ -127,7 +127,7 @@ impl Classes {
     pub(super) fn build(
         pods: &[PendingPod<'_>],
         volumes: &[Option<PodVolumes>],
-        tools: &mut Tools<'_>,
+        tools: &mut SortContext<'_>,
         resources: &mut ResourceTable,
         topology: &mut Topology<'_>,
     ) -> Self {
@@ -144,7 +144,7 @@ impl Classes {
             let own = volumes.get(position).and_then(Option::as_ref);
             let (setup, spanning, prefer_no_schedule) = (tools.setup, tools.spanning, tools.prefer_no_schedule);
             let (table, rules) = (&mut *tools.table, topology.rules());
-            let mut workshop = Workshop { setup, spanning, prefer_no_schedule, table, rules };
+            let mut workshop = CompileContext { setup, spanning, prefer_no_schedule, table, rules };
             let shape = tools.shapes.find(pod.namespace, pod.spec, resources, &mut workshop);
             let next = classes.list.len();
             let class = match own {
@@ -177,7 +177,7 @@ impl Classes {
         &mut self,
         shape: usize,
         volume_sets: SmallVec<[SetId; 1]>,
-        tools: &mut Tools<'_>,
+        tools: &mut SortContext<'_>,
         topology: &mut Topology<'_>,
     ) {
         let Some(form) = tools.form(shape, 0, topology) else { return };
@@ -193,7 +193,7 @@ impl Classes {
         &mut self,
         class: usize,
         variant: usize,
-        tools: &mut Tools<'_>,
+        tools: &mut SortContext<'_>,
         topology: &mut Topology<'_>,
     ) -> Option<usize> {
         let own = &mut self.list[class];

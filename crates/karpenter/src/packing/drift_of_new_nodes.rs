@@ -29,7 +29,7 @@ fn launched(release: KarpenterVersion, class: &NodeClass, requirement: Requireme
     let mut pools = [NodePool { requirements: vec![requirement], ..NodePool::named("default") }];
     complete_pools(release, &mut pools);
     let [pool] = pools;
-    let types = instance_types(&region(), class, &pool, ProviderSettings::of(release));
+    let types = instance_types(&region(), class, &pool, ProviderSettings::for_version(release));
     let setup = PackingSetup {
         karpenter: release,
         options: PackingOptions::default(),
@@ -65,7 +65,7 @@ fn values(release: KarpenterVersion, class: &NodeClass, key: Symbol) -> Vec<Symb
         // A pool that asks for nodes of another class than its own contradicts itself.
         return vec![class.name];
     }
-    let types = instance_types(&region(), class, &NodePool::named("default"), ProviderSettings::of(release));
+    let types = instance_types(&region(), class, &NodePool::named("default"), ProviderSettings::for_version(release));
     let stated = types.iter().filter_map(|kind| kind.requirements.get(key)).filter(|own| !own.complement);
     let mut values: Vec<Symbol> = stated.flat_map(|own| own.values.iter().copied()).collect();
     values.extend([class.name, Symbol::new("7"), Symbol::new("us-east-1a")]);

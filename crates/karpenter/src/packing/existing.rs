@@ -12,7 +12,7 @@ use super::classes::Class;
 use super::errors::Refusal;
 use super::existing_index::ExistingNodes;
 use super::input::{NodeView, PackingSetup};
-use super::node_memo::{Fixed, KeptNode, KnownFacts, NodeMemo, Room, host_name};
+use super::node_memo::{Fixed, CachedNode, KnownFacts, NodeMemo, FreeCapacity, host_name};
 use super::node_pods::PodsOfNode;
 use super::ports;
 use super::requirement_table::{Combined, RequirementTable, SetId, Undefined};
@@ -109,7 +109,7 @@ struct RoomTools<'r> {
 fn new_node(
     setup: &PackingSetup<'_>,
     (position, view, own): (usize, &NodeView<'_>, TaintsId),
-    known: &mut KeptNode,
+    known: &mut CachedNode,
     tools: RoomTools<'_>,
     rules: &mut Rules,
 ) -> ExistingNode {
@@ -145,7 +145,7 @@ fn room(
     (fixed, pods): (&Fixed, &PodsOfNode),
     (id, taints): (TaintsId, &[Taint]),
     tools: RoomTools<'_>,
-) -> Room {
+) -> FreeCapacity {
     let RoomTools { facts, daemons, table, resources } = tools;
     let mut available = view.allocatable.clone();
     available.subtract(&pods.requests);
@@ -156,7 +156,7 @@ fn room(
             available.set(name, available.get(name) - amount);
         }
     }
-    Room {
+    FreeCapacity {
         allocatable: view.allocatable.clone(),
         taints: id,
         left: SmallVec::from_slice(&resources.dense(&available)),

@@ -17,7 +17,7 @@ pub(super) struct ExistingNodes {
     /// The room of each node before a question changes any, which never adds to it.
     rooms: Rooms,
     /// By the number of a shape: a cluster is asked dozens of questions about the same pods.
-    found: Vec<Found>,
+    found: Vec<SearchedNodes>,
     /// Nodes that changed, as they were.
     before: Vec<(usize, ExistingNode)>,
     changed: Vec<bool>,
@@ -26,26 +26,26 @@ pub(super) struct ExistingNodes {
 }
 
 /// How much of each bounded resource there is.
-type Room = [i64; BOUNDED];
+type FreeCapacity = [i64; BOUNDED];
 
 /// Less than any pod asks for, also of what it does not.
-const NO_ROOM: Room = [i64::MIN; BOUNDED];
+const NO_ROOM: FreeCapacity = [i64::MIN; BOUNDED];
 
-fn room_of(node: &ExistingNode) -> Room {
+fn room_of(node: &ExistingNode) -> FreeCapacity {
     std::array::from_fn(|index| node.room(index))
 }
 
 /// Written out: most blocks fail by the first amount, and a chain of iterators costs several times the comparison.
-fn has_room(room: &Room, least: &Room) -> bool {
+fn has_room(room: &FreeCapacity, least: &FreeCapacity) -> bool {
     room[0] >= least[0] && room[1] >= least[1] && room[2] >= least[2] && room[3] >= least[3]
 }
 
 /// The room of nodes, as far as the bounds know it.
 struct Rooms {
     /// Block by block: side by side, because every pod goes through many. Places after the last node have none.
-    nodes: Vec<[Room; BLOCK]>,
+    nodes: Vec<[FreeCapacity; BLOCK]>,
     /// For each block the most room of any of its nodes, resource by resource.
-    blocks: Vec<Room>,
+    blocks: Vec<FreeCapacity>,
 }
 
 impl Rooms {
@@ -54,7 +54,7 @@ impl Rooms {
         for (position, own) in nodes.iter().enumerate() {
             rooms[position / BLOCK][position % BLOCK] = room_of(own);
         }
-        let most = |rooms: &[Room; BLOCK]| {
+        let most = |rooms: &[FreeCapacity; BLOCK]| {
             std::array::from_fn(|index| rooms.iter().map(|room| room[index]).max().unwrap_or(i64::MIN))
         };
         Self { blocks: rooms.iter().map(most).collect(), nodes: rooms }
@@ -86,7 +86,7 @@ impl Rooms {
 
 /// The nodes that have room for pods of a shape before a question changes any, as far as somebody has searched.
 #[derive(Default)]
-struct Found {
+struct SearchedNodes {
     positions: Vec<u32>,
     searched: usize,
 }
@@ -110,7 +110,7 @@ impl ExistingNodes {
     /// The first node at or after `from` that has room for a pod of the shape with this number, which requests these `amounts`.
     pub(super) fn next_for(&mut self, shape: usize, from: usize, amounts: &[i64]) -> Option<usize> {
         if self.found.len() <= shape {
-            self.found.resize_with(shape + 1, Found::default);
+            self.found.resize_with(shape + 1, SearchedNodes::default);
         }
         let found = &mut self.found[shape];
         let mut next = if from == 0 { 0 } else { found.positions.partition_point(|&own| (own as usize) < from) };

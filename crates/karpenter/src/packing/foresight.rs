@@ -21,7 +21,7 @@ use super::queue::{QueuePlace, QueuedPods};
 use super::resource_table;
 use super::shapes::Shapes;
 use super::topology::{Rules, TaintsId};
-use super::type_table::Asked;
+use super::type_table::TypeQuery;
 use nodecast_model::domain::taints::{Taint, first_untolerated};
 use nodecast_model::domain::{HourlyRate, PodSpec, Symbol};
 
@@ -42,32 +42,32 @@ pub struct Outline<'q> {
 
 /// Pods of one list that all ask for nothing but room: those that are equal in that, and come one after the other, together.
 #[derive(Debug)]
-pub(super) struct Lanes {
+pub(super) struct PodRuns {
     lanes: Vec<Lane>,
     runs: Vec<Run>,
 }
 
 /// What lists of pods come to, for as long as whoever made a list keeps it and what is known of shapes holds.
 #[derive(Default)]
-pub(super) struct KnownLanes {
+pub(super) struct PodRunCache {
     /// By address, which no other list can have while it is here.
-    lists: FxHashMap<*const QueuedPods, (Weak<QueuedPods>, Option<Arc<Lanes>>)>,
+    lists: FxHashMap<*const QueuedPods, (Weak<QueuedPods>, Option<Arc<PodRuns>>)>,
     /// So many are looked through for those that nobody keeps any more.
     full: usize,
 }
 
-impl KnownLanes {
+impl PodRunCache {
     /// Nothing is known: what is known of shapes has changed.
     pub(super) fn clear(&mut self) {
         self.lists.clear();
     }
 
     /// What is known of a list: perhaps that not all of its pods go where there is room.
-    fn of(&self, pods: &Arc<QueuedPods>) -> Option<Option<Arc<Lanes>>> {
+    fn runs(&self, pods: &Arc<QueuedPods>) -> Option<Option<Arc<PodRuns>>> {
         self.lists.get(&Arc::as_ptr(pods)).map(|(_, lanes)| lanes.clone())
     }
 
-    fn keep(&mut self, pods: &Arc<QueuedPods>, lanes: Option<Arc<Lanes>>) {
+    fn keep(&mut self, pods: &Arc<QueuedPods>, lanes: Option<Arc<PodRuns>>) {
         /// Fewer are not worth a look.
         const FEW: usize = 64;
         if self.lists.len() >= self.full.max(FEW) {
@@ -93,7 +93,7 @@ struct Run {
     end: usize,
 }
 
-impl Lanes {
+impl PodRuns {
     fn new(pods: &QueuedPods, shapes: &Shapes, numbers: &[usize]) -> Self {
         let mut lanes: Vec<Lane> = Vec::new();
         let own = |(&number, (_, spec)): (&usize, &(_, Arc<PodSpec>))| {
@@ -117,9 +117,9 @@ impl Lanes {
 }
 
 /// Pods of one list on their way to nodes.
-struct Travellers<'q> {
+struct PendingRuns<'q> {
     pods: &'q QueuedPods,
-    lanes: Arc<Lanes>,
+    lanes: Arc<PodRuns>,
     running: bool,
     /// How many have gone, and how many runs are over.
     gone: usize,
@@ -131,7 +131,7 @@ struct Travellers<'q> {
 /// The place in the queue, and for those with the same one that of their list.
 type Head = (QueuePlace, usize);
 
-impl Travellers<'_> {
+impl PendingRuns<'_> {
     fn head(&self, list: usize) -> Option<Head> {
         self.pods.pods.get(self.gone).map(|pod| (pod.0, list))
     }
@@ -167,18 +167,18 @@ impl Packer<'_> {
     }
 
     /// The pods of the question; `None` if not all of them go where there is room.
-    fn travellers<'q>(&mut self, outline: &Outline<'q>) -> Option<Vec<Travellers<'q>>> {
+    fn travellers<'q>(&mut self, outline: &Outline<'q>) -> Option<Vec<PendingRuns<'q>>> {
         let own = |&(pods, running): &(&'q Arc<QueuedPods>, bool)| {
             let lanes = self.lanes_of(pods)?;
             let from = SmallVec::from_elem(0, lanes.lanes.len());
-            Some(Travellers { pods, lanes, running, gone: 0, runs: 0, from })
+            Some(PendingRuns { pods, lanes, running, gone: 0, runs: 0, from })
         };
         outline.pods.iter().filter(|(pods, _)| !pods.pods.is_empty()).map(own).collect()
     }
 
     /// The lanes of some pods; `None` if not all of them go where there is room.
-    fn lanes_of(&mut self, pods: &Arc<QueuedPods>) -> Option<Arc<Lanes>> {
-        if let Some(known) = self.lanes.of(pods) {
+    fn lanes_of(&mut self, pods: &Arc<QueuedPods>) -> Option<Arc<PodRuns>> {
+        if let Some(known) = self.lanes.runs(pods) {
             return known;
         }
         let shape = |(namespace, spec): &(Symbol, Arc<PodSpec>)| {
@@ -186,7 +186,7 @@ impl Packer<'_> {
             self.goes_where_room_is(shape, spec).then_some(shape)
         };
         let numbers: Option<Vec<usize>> = pods.classes.iter().map(shape).collect();
-        let lanes = numbers.map(|numbers| Arc::new(Lanes::new(pods, &self.shapes, &numbers)));
+        let lanes = numbers.map(|numbers| Arc::new(PodRuns::new(pods, &self.shapes, &numbers)));
         self.lanes.keep(pods, lanes.clone());
         lanes
     }
@@ -223,7 +223,7 @@ impl Packer<'_> {
         table.prepare(template.set, &mut self.table);
         let (mut types, mut totals) = (template.types.clone(), template.daemon_amounts.clone());
         resource_table::add(&mut totals, amounts);
-        let asked = Asked { set: template.set, requests: &totals, met: &[] };
+        let asked = TypeQuery { set: template.set, requests: &totals, met: &[] };
         let some = !self.table.has_min_values(template.set) && template.keep_fitting(table, &mut types, asked, &[]);
         some.then_some(types)
     }
@@ -245,9 +245,9 @@ struct Waits;
 
 /// Puts the pods on existing nodes in the order of the queue; returns what those request together for which there is no room,
 /// which is nothing if there is room for all.
-fn go(mut travellers: Vec<Travellers<'_>>, mut rooms: Rooms<'_>, rules: &Rules) -> Result<Vec<i64>, Waits> {
+fn go(mut travellers: Vec<PendingRuns<'_>>, mut rooms: Rooms<'_>, rules: &Rules) -> Result<Vec<i64>, Waits> {
     let mut homeless = Vec::new();
-    let first = |(list, own): (usize, &Travellers<'_>)| own.head(list).map(Reverse);
+    let first = |(list, own): (usize, &PendingRuns<'_>)| own.head(list).map(Reverse);
     let mut heads: BinaryHeap<Reverse<Head>> = travellers.iter().enumerate().filter_map(first).collect();
     while let Some(Reverse((_, list))) = heads.pop() {
         let other = heads.peek().map(|head| head.0);
@@ -324,11 +324,11 @@ fn tolerates(spec: &PodSpec, taints: &[Taint]) -> bool {
 mod tests {
     use std::sync::Arc;
 
-    use super::{KnownLanes, QueuedPods};
+    use super::{PodRunCache, QueuedPods};
 
     #[test]
     fn what_lists_come_to_is_known_for_as_long_as_somebody_keeps_them() {
-        let mut lanes = KnownLanes::default();
+        let mut lanes = PodRunCache::default();
         let kept: Vec<Arc<QueuedPods>> = (0..100).map(|_| Arc::default()).collect();
         for own in &kept {
             lanes.keep(own, None);
@@ -336,10 +336,10 @@ mod tests {
                 lanes.keep(&Arc::default(), None);
             }
         }
-        assert!(kept.iter().all(|own| lanes.of(own).is_some()));
+        assert!(kept.iter().all(|own| lanes.runs(own).is_some()));
         assert!(lanes.lists.len() <= 2 * kept.len() + 1, "{} lists for {}", lanes.lists.len(), kept.len());
-        assert!(lanes.of(&Arc::default()).is_none());
+        assert!(lanes.runs(&Arc::default()).is_none());
         lanes.clear();
-        assert!(kept.iter().all(|own| lanes.of(own).is_none()));
+        assert!(kept.iter().all(|own| lanes.runs(own).is_none()));
     }
 }

@@ -31,7 +31,7 @@ impl PackerKind {
     /// Whether it can pack by the rules of a release: the cost-aware packer not by those up to v0.6, which put every pod
     /// into a group of equal constraints.
     pub fn knows(self, version: KarpenterVersion) -> bool {
-        self == Self::Karpenter || !Behaviour::of(version).packs_by_group
+        self == Self::Karpenter || !Behaviour::for_release(version).packs_by_group
     }
 }
 
@@ -113,7 +113,7 @@ pub struct Volumes<'a> {
 
 impl<'a> Volumes<'a> {
     /// These objects.
-    pub const fn of(storage: &'a Storage) -> Self {
+    pub const fn from_storage(storage: &'a Storage) -> Self {
         Self { storage: Some(storage) }
     }
 }
@@ -140,7 +140,7 @@ pub struct PackingSetup<'a> {
 impl PackingSetup<'_> {
     /// What the release does.
     pub(super) fn behaviour(&self) -> &'static Behaviour {
-        Behaviour::of(self.karpenter)
+        Behaviour::for_release(self.karpenter)
     }
 
     /// The DaemonSets whose requests new nodes reserve: releases that refuse pods with claims for devices leave those of DaemonSets out, too.

@@ -30,7 +30,7 @@ const AHEAD: usize = 16;
 #[derive(Default)]
 pub(super) struct NodeMemo {
     /// In the order of the last reading, which is mostly that of the next.
-    pub(super) nodes: Vec<KeptNode>,
+    pub(super) nodes: Vec<CachedNode>,
     pub(super) facts: KnownFacts,
 }
 
@@ -50,18 +50,18 @@ pub(super) struct KnownFacts {
 type KnownRequests = FxHashMap<*const PodSpec, (Arc<PodSpec>, Arc<Resources>)>;
 
 /// A node as it was last read.
-pub(super) struct KeptNode {
+pub(super) struct CachedNode {
     name: String,
     pub(super) fixed: Arc<Fixed>,
     pub(super) pods: NodePods,
     /// The numbers of the specifications that they sum up, once given.
     pub(super) specs: Option<Arc<[SpecNumber]>>,
     /// What they leave of it, if that was worked out.
-    pub(super) room: Option<Room>,
+    pub(super) room: Option<FreeCapacity>,
 }
 
 /// What the pods and the daemons of a node leave.
-pub(super) struct Room {
+pub(super) struct FreeCapacity {
     /// Of so much.
     pub(super) allocatable: Resources,
     /// With these taints, which decide on the daemons.
@@ -120,7 +120,7 @@ impl NodeMemo {
         position: usize,
         view: &NodeView<'_>,
         table: &mut RequirementTable,
-    ) -> (&mut KeptNode, &mut KnownFacts) {
+    ) -> (&mut CachedNode, &mut KnownFacts) {
         let Self { nodes, facts } = self;
         let rest = nodes.get(position..).unwrap_or_default();
         match rest.iter().take(AHEAD).position(|own| own.name == view.name) {
@@ -134,7 +134,7 @@ impl NodeMemo {
     }
 }
 
-impl KeptNode {
+impl CachedNode {
     /// The numbers of the specifications of its pods, in the order in which these are summed up.
     pub(super) fn numbered(&mut self, rules: &mut Rules) -> Arc<[SpecNumber]> {
         let classes = &self.pods.sums().classes;
@@ -144,13 +144,13 @@ impl KeptNode {
 }
 
 impl KnownFacts {
-    fn new_node(&mut self, view: &NodeView<'_>, table: &mut RequirementTable) -> KeptNode {
+    fn new_node(&mut self, view: &NodeView<'_>, table: &mut RequirementTable) -> CachedNode {
         let (fixed, pods) = (self.fixed(view, table), self.pods(view));
-        KeptNode { name: view.name.to_owned(), fixed: Arc::new(fixed), pods, specs: None, room: None }
+        CachedNode { name: view.name.to_owned(), fixed: Arc::new(fixed), pods, specs: None, room: None }
     }
 
     /// Takes over what has changed about a node.
-    fn renew(&mut self, known: &mut KeptNode, view: &NodeView<'_>, table: &mut RequirementTable) {
+    fn renew(&mut self, known: &mut CachedNode, view: &NodeView<'_>, table: &mut RequirementTable) {
         let same_pods = match view.summed {
             Some(summed) => known.pods.is(summed),
             None => known.pods.sums().are(view.pods),

@@ -256,7 +256,7 @@ fn signature(setup: &PackingSetup<'_>, templates: &Templates, table: &mut Requir
 }
 
 /// A bin of which it is not yet known whether it is of use.
-struct Found {
+struct BinCandidate {
     bin: Bin,
     origin: Origin,
     /// Whether a launch leaves the type out as long as another is left.
@@ -275,20 +275,20 @@ fn bins(
     for (template, set) in signatures.iter().flatten() {
         tables[templates.list[*template].table].prepare(*set, table);
     }
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<BinCandidate> = Vec::new();
     for (position, (template, remaining)) in templates.list.iter().zip(remaining).enumerate() {
         if !remaining.is_open() {
             continue;
         }
         let types = &tables[template.table];
         let keeps_last_resorts = selection::keeps_last_resorts(setup.karpenter, table.set(template.set));
-        let mut own: Vec<Found> = Vec::new();
+        let mut own: Vec<BinCandidate> = Vec::new();
         for index in bits::iter(&remaining.types) {
             let Some(capacity) = room(template, types, index, names) else { continue };
             let last_resort = !keeps_last_resorts && selection::is_last_resort(setup.karpenter, &types.types[index]);
             for (price, accepts) in ways_to_buy(types, position, index, signatures) {
                 let origin = Origin { template: position, instance_type: index };
-                own.push(Found { bin: Bin { capacity: capacity.clone(), price, accepts }, origin, last_resort });
+                own.push(BinCandidate { bin: Bin { capacity: capacity.clone(), price, accepts }, origin, last_resort });
             }
         }
         found.extend(without_last_resorts(own, &remaining.limits, types));
@@ -298,10 +298,10 @@ fn bins(
 
 /// Leaves out bins of a template that no launch buys: those of last resorts if another type, of which nothing is left out, holds whatever
 /// they hold. It must not be larger in what the pool's limits name: the limits might leave only the last resort.
-fn without_last_resorts(found: Vec<Found>, limits: &Resources, types: &TypeTable<'_>) -> Vec<Found> {
-    let capacity = |own: &Found, name| types.types[own.origin.instance_type].capacity.get(name);
-    let gives_way = |own: &Found| {
-        let takes_place = |other: &&Found| {
+fn without_last_resorts(found: Vec<BinCandidate>, limits: &Resources, types: &TypeTable<'_>) -> Vec<BinCandidate> {
+    let capacity = |own: &BinCandidate, name| types.types[own.origin.instance_type].capacity.get(name);
+    let gives_way = |own: &BinCandidate| {
+        let takes_place = |other: &&BinCandidate| {
             !other.last_resort
                 && covers(&other.bin, &own.bin)
                 && limits.iter().all(|(name, _)| capacity(other, name) <= capacity(own, name))
@@ -354,9 +354,9 @@ fn ways_to_buy(
 }
 
 /// Leaves out bins that are nowhere better than another that costs no more.
-fn without_useless(mut found: Vec<Found>) -> Vec<Found> {
+fn without_useless(mut found: Vec<BinCandidate>) -> Vec<BinCandidate> {
     found.sort_by(|a, b| a.bin.price.cmp(&b.bin.price).then_with(|| b.bin.capacity.cmp(&a.bin.capacity)));
-    let mut kept: Vec<Found> = Vec::new();
+    let mut kept: Vec<BinCandidate> = Vec::new();
     for own in found {
         if !kept.iter().any(|other| covers(&other.bin, &own.bin)) {
             kept.push(own);

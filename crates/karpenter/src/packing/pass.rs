@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::bits::{self, Bits};
 use super::claim::{Candidate, Claim, Engine, Fit, Unfit};
-use super::classes::{Classes, Tools};
+use super::classes::{Classes, SortContext};
 use super::errors::{PoolRefusal, Refusal, Unschedulable};
 use super::existing::Visitor;
 use super::existing_index::ExistingNodes;
@@ -31,7 +31,7 @@ use nodecast_model::domain::{ResourceName, Resources, SimDuration};
 /// The state of a pass.
 pub(super) struct Pass<'p, 'a> {
     pub(super) engine: Engine<'p, 'a>,
-    pub(super) asked: Asked<'p>,
+    pub(super) asked: PassInput<'p>,
     pub(super) classes: Classes,
     pub(super) shapes: &'p mut Shapes,
     pub(super) existing: &'p mut ExistingNodes,
@@ -57,7 +57,7 @@ pub(super) struct Pass<'p, 'a> {
 }
 
 /// What a pass is about.
-pub(super) struct Asked<'p> {
+pub(super) struct PassInput<'p> {
     /// How many nodes the cluster has; claims are numbered after them.
     pub(super) nodes: usize,
     /// The pods to place.
@@ -82,7 +82,7 @@ pub(super) struct Asked<'p> {
     pub(super) resources: &'p ResourceTable,
 }
 
-impl Asked<'_> {
+impl PassInput<'_> {
     fn volumes_of(&self, pod: usize) -> Option<&PodVolumes> {
         self.volumes.get(pod)?.as_ref()
     }
@@ -128,7 +128,7 @@ impl<'p, 'a> Pass<'p, 'a> {
     /// A pass before its first pod. `limits` is what the nodes leave of the limits of each template's pool.
     pub(super) fn new(
         engine: Engine<'p, 'a>,
-        asked: Asked<'p>,
+        asked: PassInput<'p>,
         classes: Classes,
         shapes: &'p mut Shapes,
         existing: &'p mut ExistingNodes,
@@ -233,7 +233,7 @@ impl<'p, 'a> Pass<'p, 'a> {
             {
                 return Err(reason);
             }
-            let mut tools = Tools {
+            let mut tools = SortContext {
                 setup: self.engine.setup,
                 spanning: &self.engine.templates.spanning,
                 prefer_no_schedule: self.engine.templates.prefer_no_schedule,

@@ -45,7 +45,7 @@ pub struct QueuedPods {
 
 impl QueuedPods {
     /// These pods, each with what it requests, which is only asked for the first of many with one specification.
-    pub fn of<'p, R: Borrow<Resources>>(
+    pub fn from_pods<'p, R: Borrow<Resources>>(
         pods: impl ExactSizeIterator<Item = (PendingPod<'p>, impl FnOnce() -> R)>,
     ) -> Self {
         let mut queued = Self { pods: Vec::with_capacity(pods.len()), ..Self::default() };

@@ -89,7 +89,7 @@ impl RequirementTable {
             set_ids: FxHashMap::default(),
             combined: FxHashMap::default(),
             singles: Vec::new(),
-            labels_zone_ids: Behaviour::of(release).labels_zone_ids,
+            labels_zone_ids: Behaviour::for_release(release).labels_zone_ids,
         };
         table.intern(&Requirements::new());
         table

@@ -17,7 +17,7 @@ use nodecast_model::domain::symbol::well_known;
 use nodecast_model::domain::{PodSpec, Resources, Symbol};
 
 /// Everything that compiling a specification needs.
-pub(super) struct Workshop<'w> {
+pub(super) struct CompileContext<'w> {
     pub(super) setup: &'w PackingSetup<'w>,
     pub(super) spanning: &'w [usize],
     /// Whether some pool has a taint that is only a preference.
@@ -90,7 +90,7 @@ impl Shapes {
         namespace: Symbol,
         spec: &Arc<PodSpec>,
         resources: &mut ResourceTable,
-        workshop: &mut Workshop<'_>,
+        workshop: &mut CompileContext<'_>,
     ) -> usize {
         let address = (namespace, Arc::as_ptr(spec));
         if let Some(&known) = self.by_address.get(&address) {
@@ -152,7 +152,7 @@ impl Shapes {
     }
 
     /// A shape after so many relaxations, if it can be relaxed that often.
-    pub(super) fn form(&mut self, number: usize, step: usize, workshop: &mut Workshop<'_>) -> Option<Arc<Form>> {
+    pub(super) fn form(&mut self, number: usize, step: usize, workshop: &mut CompileContext<'_>) -> Option<Arc<Form>> {
         let entry = &mut self.entries[number];
         while entry.forms.len() <= step {
             let last = &entry.forms[entry.forms.len() - 1];
@@ -173,10 +173,10 @@ fn new_entry(
     namespace: Symbol,
     spec: &Arc<PodSpec>,
     resources: &mut ResourceTable,
-    workshop: &mut Workshop<'_>,
+    workshop: &mut CompileContext<'_>,
 ) -> Entry {
     let requests = spec.requests();
-    let Workshop { setup, spanning, table, rules, .. } = workshop;
+    let CompileContext { setup, spanning, table, rules, .. } = workshop;
     let shape = Shape {
         number,
         namespace,
@@ -191,8 +191,8 @@ fn new_entry(
     Entry { shape: Arc::new(shape), forms: vec![Arc::new(first)], exhausted: false, sure: None, wants_but_room: None }
 }
 
-fn new_form(spec: Arc<PodSpec>, namespace: Symbol, workshop: &mut Workshop<'_>) -> Form {
-    let Workshop { setup, spanning, table, rules, .. } = workshop;
+fn new_form(spec: Arc<PodSpec>, namespace: Symbol, workshop: &mut CompileContext<'_>) -> Form {
+    let CompileContext { setup, spanning, table, rules, .. } = workshop;
     let strict = strict_requirements(&spec);
     let mut full = strict.clone();
     if setup.options.preferences == PreferencePolicy::Respect {

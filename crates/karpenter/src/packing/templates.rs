@@ -17,7 +17,7 @@ use super::plan::DroppedPool;
 use super::relaxation;
 use super::requirement_table::{RequirementTable, SetId, Undefined};
 use super::resource_table::ResourceTable;
-use super::type_table::{Asked, TypeTable};
+use super::type_table::{TypeQuery, TypeTable};
 use crate::instance_types::{InstanceType, capacity_type_key};
 use nodecast_model::domain::pod::HostPort;
 use nodecast_model::domain::requirements::{Requirement, Requirements};
@@ -189,7 +189,7 @@ fn open(
             min_values_keys,
         }))
     };
-    if !types.filter(&mut left, Asked { set, requests: &[], met: &[] }) {
+    if !types.filter(&mut left, TypeQuery { set, requests: &[], met: &[] }) {
         let all = bits::full(types.types.len());
         return Err(refused(types.criteria_missed(&all, set, &[]), Vec::new()));
     }

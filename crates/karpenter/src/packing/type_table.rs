@@ -105,7 +105,7 @@ impl Levels {
 
 /// What is asked of instance types.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'q> {
+pub(super) struct TypeQuery<'q> {
     /// Requirements, which have been prepared.
     pub(super) set: SetId,
     /// Requests.
@@ -344,7 +344,7 @@ impl<'a> TypeTable<'a> {
     }
 
     /// Keeps of `types` those that meet all three criteria. The set and the resources must have been prepared.
-    pub(super) fn filter(&self, types: &mut [u64], asked: Asked<'_>) -> bool {
+    pub(super) fn filter(&self, types: &mut [u64], asked: TypeQuery<'_>) -> bool {
         bits::intersect(types, &self.masks(asked.set).both);
         self.keep_fitting(types, asked.requests, asked.met);
         bits::any(types)

@@ -54,7 +54,7 @@ pub fn takes_on_in(spec: &PodSpec, release: KarpenterVersion) -> Result<(), Left
     }
     let selected = spec.node_selector.iter().map(|(key, _)| key);
     let required = spec.node_affinity.required.iter().flat_map(|term| term.expressions.iter().map(|own| own.key));
-    let asks_preferred = !Behaviour::of(release).checks_required_terms_only;
+    let asks_preferred = !Behaviour::for_release(release).checks_required_terms_only;
     let terms = spec.node_affinity.preferred.iter().filter(|_| asks_preferred);
     let preferred = terms.flat_map(|own| own.term.expressions.iter().map(|own| own.key));
     let mut keys = selected.chain(required).chain(preferred).map(normalized_key);

@@ -8,7 +8,7 @@ use nodecast_model::domain::{KarpenterVersion, NodePool, ResourceName, SimDurati
 
 /// Drops from a NodePool what the release's API does not know. Releases before v0.23 read a Provisioner as it is.
 pub fn apply_api(release: KarpenterVersion, pool: &mut NodePool) {
-    let behaviour = Behaviour::of(release);
+    let behaviour = Behaviour::for_release(release);
     if !behaviour.knows_min_values {
         for requirement in &mut pool.requirements {
             requirement.min_values = None;
@@ -80,7 +80,7 @@ pub fn warnings(release: KarpenterVersion, pools: &[NodePool]) -> Vec<String> {
 ///
 /// Source: Karpenter's upgrade guide, `website/content/en/v0.33/upgrading/upgrade-guide.md` ("only supports Karpenter v1beta1 APIs").
 pub fn unread_kind(release: KarpenterVersion, pool: &NodePool) -> Option<String> {
-    let behaviour = Behaviour::of(release);
+    let behaviour = Behaviour::for_release(release);
     let name = pool.name;
     match pool.legacy {
         true if !behaviour.reads_provisioners => Some(format!(
@@ -99,7 +99,7 @@ pub fn unread_kind(release: KarpenterVersion, pool: &NodePool) -> Option<String>
 ///
 /// Source: as that of [`unread_kind`].
 pub fn leave_out_unread(release: KarpenterVersion, pools: &mut Vec<NodePool>) -> Vec<(Symbol, String)> {
-    if Behaviour::of(release).reads_provisioners || pools.iter().all(|pool| pool.legacy) {
+    if Behaviour::for_release(release).reads_provisioners || pools.iter().all(|pool| pool.legacy) {
         return Vec::new();
     }
     let (unread, read) = std::mem::take(pools).into_iter().partition::<Vec<NodePool>, _>(|pool| pool.legacy);
@@ -116,7 +116,7 @@ pub fn leave_out_unread(release: KarpenterVersion, pools: &mut Vec<NodePool>) ->
 
 /// What of a NodePool the release does not know, as the rest of a sentence about the release. Releases before v0.23 are not asked.
 fn unknown_fields(release: KarpenterVersion, pool: &NodePool) -> Vec<&'static str> {
-    let behaviour = Behaviour::of(release);
+    let behaviour = Behaviour::for_release(release);
     let disruption = &pool.disruption;
     let delays = disruption.consolidate_after.is_some_and(|after| after > SimDuration::ZERO);
     let own_budgets = disruption.budgets != nodecast_model::domain::node_pool::Disruption::default().budgets;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use smallvec::SmallVec;
 
-use super::open_types::{Asked, Lowest, OpenTypes, Row};
+use super::open_types::{TotalRequests, Lowest, OpenTypes, Row};
 use super::price::Terms;
 use super::{
     Candidate, Filter, LaunchRequest, LaunchView, LeftOut, Override, SelectionError, note, overrides,
@@ -26,7 +26,7 @@ pub(super) fn select(view: &LaunchView<'_>) -> Result<LaunchRequest, SelectionEr
     for (place, own) in view.types.iter().enumerate().filter(|(_, own)| view.takes(own)) {
         open.learn(place, own, &terms);
     }
-    let asked = Asked::of(view.requests);
+    let asked = TotalRequests::from_requests(view.requests);
     let types = view.types.iter().map(|own| own.entry).enumerate();
     let rated = types.filter_map(|(place, entry)| Rated::new(&asked, &open, place, entry));
     choose(view, &open, rated.collect(), view.types.len())
@@ -39,7 +39,7 @@ pub(super) fn select_known(
     types: &[u32],
     open: &OpenTypes,
 ) -> Result<LaunchRequest, SelectionError> {
-    let asked = Asked::of(view.requests);
+    let asked = TotalRequests::from_requests(view.requests);
     let mut rated = Vec::with_capacity(types.len());
     rated.extend(types.iter().filter_map(|&at| Rated::new(&asked, open, at as usize, &list[at as usize])));
     choose(view, open, rated, types.len())
@@ -120,7 +120,7 @@ struct Rated<'a> {
 
 impl<'a> Rated<'a> {
     /// The type at `place`, if it will do.
-    fn new(asked: &Asked, open: &'a OpenTypes, place: usize, entry: &'a InstanceType) -> Option<Self> {
+    fn new(asked: &TotalRequests, open: &'a OpenTypes, place: usize, entry: &'a InstanceType) -> Option<Self> {
         let (row, price) = open.open(place, entry, asked)?;
         Some(Self { entry, row, place, price })
     }
@@ -157,7 +157,7 @@ enum Reserved {
 }
 
 impl Reserved {
-    fn of(offering: &Offering) -> Option<Self> {
+    fn from_offering(offering: &Offering) -> Option<Self> {
         let block = offering.reservation?.block_ends.is_some();
         Some(if block { Self::Blocks } else { Self::Ordinary })
     }
@@ -168,7 +168,7 @@ impl Reserved {
 fn prefer_reserved(open: &OpenTypes, rated: &mut Vec<Rated<'_>>, left_out: &mut Vec<LeftOut>) -> Option<Reserved> {
     let kind = cheaper_kind(open, rated)?;
     let before = rated.len();
-    let has_kind = |own: &Rated<'_>| open.offerings(own.row).iter().any(|one| Reserved::of(one) == Some(kind));
+    let has_kind = |own: &Rated<'_>| open.offerings(own.row).iter().any(|one| Reserved::from_offering(one) == Some(kind));
     let of_other_kind = rated.iter().filter(|own| own.row.lowest.reserved.is_some() && !has_kind(own)).count();
     rated.retain_mut(|own| {
         let reserved = emptiest_reservations(open.offerings(own.row), kind).iter().map(|one| one.price).min();
@@ -189,14 +189,14 @@ fn prefer_reserved(open: &OpenTypes, rated: &mut Vec<Rated<'_>>, left_out: &mut 
 fn cheaper_kind(open: &OpenTypes, rated: &[Rated<'_>]) -> Option<Reserved> {
     let reserved = rated.iter().filter(|own| own.row.lowest.reserved.is_some());
     let reserved = reserved.flat_map(|own| open.offerings(own.row));
-    let priced = reserved.filter_map(|offering| Some((offering.price, Reserved::of(offering)?)));
+    let priced = reserved.filter_map(|offering| Some((offering.price, Reserved::from_offering(offering)?)));
     priced.min_by_key(|&(price, kind)| (price, kind == Reserved::Blocks)).map(|(_, kind)| kind)
 }
 
 /// In each zone the open reserved offering of the kind with the most free instances.
 fn emptiest_reservations(offerings: &[Offering], kind: Reserved) -> SmallVec<[&Offering; 6]> {
     let mut best: SmallVec<[&Offering; 6]> = SmallVec::new();
-    for offering in offerings.iter().filter(|offering| Reserved::of(offering) == Some(kind)) {
+    for offering in offerings.iter().filter(|offering| Reserved::from_offering(offering) == Some(kind)) {
         let free = |offering: &Offering| offering.reservation.map_or(0, |reservation| reservation.free);
         match best.iter_mut().find(|other| other.zone == offering.zone) {
             Some(other) if free(offering) > free(other) => *other = offering,

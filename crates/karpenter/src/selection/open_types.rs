@@ -74,7 +74,7 @@ impl Lowest {
 
 impl Row {
     /// Whether nodes of this type, which `entry` is, hold what is asked for.
-    fn holds(&self, asked: &Asked, entry: &InstanceType) -> bool {
+    fn holds(&self, asked: &TotalRequests, entry: &InstanceType) -> bool {
         let holds = |amount: i64, offered: i64| amount <= 0 || amount <= offered;
         holds(asked.cpu_milli, self.cpu_milli)
             && holds(asked.memory_bytes, self.memory_bytes)
@@ -84,7 +84,7 @@ impl Row {
 }
 
 /// What a claim's daemons and pods request together, for comparing it with many types.
-pub(super) struct Asked {
+pub(super) struct TotalRequests {
     cpu_milli: i64,
     memory_bytes: i64,
     pods: i64,
@@ -92,8 +92,8 @@ pub(super) struct Asked {
     others: SmallVec<[(ResourceName, i64); 2]>,
 }
 
-impl Asked {
-    pub(super) fn of(requests: &Resources) -> Self {
+impl TotalRequests {
+    pub(super) fn from_requests(requests: &Resources) -> Self {
         let other = |(name, _): &(ResourceName, i64)| {
             ![ResourceName::CPU, ResourceName::MEMORY, ResourceName::PODS].contains(name)
         };
@@ -166,7 +166,7 @@ impl OpenTypes {
 
     /// The type at this position of the list, which `entry` is, and its lowest price, if it meets the requirements, holds what is asked
     /// for and has an open offering.
-    pub(super) fn open(&self, at: usize, entry: &InstanceType, asked: &Asked) -> Option<(&Row, HourlyRate)> {
+    pub(super) fn open(&self, at: usize, entry: &InstanceType, asked: &TotalRequests) -> Option<(&Row, HourlyRate)> {
         let row = self.row(at)?;
         // Only what is open has a price.
         row.price.filter(|_| row.holds(asked, entry)).map(|price| (row, price))

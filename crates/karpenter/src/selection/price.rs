@@ -33,7 +33,7 @@ enum Term<'r> {
 
 impl<'r> Term<'r> {
     /// What a requirement says.
-    fn of(requirement: &'r Requirement) -> Self {
+    fn from_requirement(requirement: &'r Requirement) -> Self {
         let bounded = requirement.gte.is_some() || requirement.lte.is_some();
         let values = requirement.values.len();
         match requirement.values.first() {
@@ -98,7 +98,7 @@ impl Terms<'static> {
 impl<'r> Terms<'r> {
     /// The terms of requirements that speak of the capacity type under `capacity_type_key`.
     pub fn new(requirements: &'r Requirements, capacity_type_key: Symbol) -> Self {
-        let term = |key| requirements.get(key).map_or(Term::Nothing, Term::of);
+        let term = |key| requirements.get(key).map_or(Term::Nothing, Term::from_requirement);
         Self {
             zone: term(well_known::ZONE),
             zone_id: term(well_known::ZONE_ID),

@@ -91,8 +91,8 @@ fn pods_appear_claims_come_out_an_error_goes_in_and_another_claim_comes_out() {
     let region = Catalog::embedded().unwrap().region("eu-west-1").unwrap();
     let (class, release) = (NodeClass::named("default"), KarpenterVersion::V1_14);
     let pools = vec![NodePool { node_class: class.name, ..NodePool::named("default") }];
-    let types = types_of_pools(&region, &region, &[class], &pools, ProviderSettings::of(release));
-    let karpenter = Karpenter::new(Settings::of(release, KubernetesVersion::default()), pools, types);
+    let types = types_of_pools(&region, &region, &[class], &pools, ProviderSettings::for_version(release));
+    let karpenter = Karpenter::new(Settings::new(release, KubernetesVersion::default()), pools, types);
     let mut cluster = Cluster::default();
     let pod = pod_from_json(&json!({"spec": {"containers": [{"resources": {"requests": {"cpu": "3"}}}]}})).unwrap();
     let name = ObjectName { namespace: Symbol::new("default"), name: Symbol::new("web") };

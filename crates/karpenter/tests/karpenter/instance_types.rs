@@ -27,7 +27,7 @@ const PRINTED: &str = include_str!("../../../../tests/data/karpenter_allocatable
 fn types(region: &str, version: KarpenterVersion) -> Vec<InstanceType> {
     let region = Catalog::embedded().unwrap().region(region).unwrap();
     let (class, pool) = (NodeClass::named("default"), NodePool::named("default"));
-    instance_types(&region, &class, &pool, ProviderSettings::of(version))
+    instance_types(&region, &class, &pool, ProviderSettings::for_version(version))
 }
 
 #[test]

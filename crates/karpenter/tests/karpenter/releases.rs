@@ -26,7 +26,7 @@ fn world(karpenter: &str) -> World {
 fn real_types(karpenter: &str, names: &[&str]) -> Vec<InstanceType> {
     let region = Catalog::embedded().unwrap().region("us-east-1").unwrap();
     let class = NodeClass::named("default");
-    let settings = ProviderSettings::of(release(karpenter));
+    let settings = ProviderSettings::for_version(release(karpenter));
     let mut types = instance_types(&region, &class, &NodePool::named("default"), settings);
     types.retain(|own| names.contains(&own.name.as_str()));
     types

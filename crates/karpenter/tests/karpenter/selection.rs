@@ -31,7 +31,7 @@ fn launch(version: KarpenterVersion, region_name: &str, capacity_type: Symbol, r
     pool.requirements.extend(default_requirements(version, &pool));
     let requirements: Requirements = pool.requirements.iter().cloned().collect();
     let class = NodeClass::named("default");
-    let types = instance_types_priced_by(&price_list, &region, &class, &pool, ProviderSettings::of(version));
+    let types = instance_types_priced_by(&price_list, &region, &class, &pool, ProviderSettings::for_version(version));
     let types: Vec<Choice<'_>> = types.iter().map(|entry| Choice::new(entry, &requirements)).collect();
     let view = LaunchView {
         karpenter: version,
@@ -126,7 +126,7 @@ fn v0_4_launches_on_demand_and_v0_6_spot_where_both_are_allowed() {
         let both = [well_known::SPOT, well_known::ON_DEMAND];
         pool.requirements.push(Requirement::new(well_known::CAPACITY_TYPE, Operator::In, both));
         let region = region("us-east-1");
-        let types = instance_types(&region, &class, &pool, ProviderSettings::of(version));
+        let types = instance_types(&region, &class, &pool, ProviderSettings::for_version(version));
         let requirements: Requirements = pool.requirements.iter().cloned().collect();
         let types: Vec<Choice<'_>> = types.iter().map(|entry| Choice::new(entry, &requirements)).collect();
         let request = select(&LaunchView {

@@ -131,7 +131,7 @@ mod tests {
         (cluster, letters(&read.node_groups[0].zones), read.warnings.len())
     }
 
-    fn of(cluster: &str, group: &str, warnings: usize) -> (String, String, usize) {
+    fn group_subnets(cluster: &str, group: &str, warnings: usize) -> (String, String, usize) {
         (cluster.to_owned(), group.to_owned(), warnings)
     }
 
@@ -139,15 +139,15 @@ mod tests {
     fn subnets_say_in_which_zones_groups_are() {
         let vpc = "vpc:\n  id: vpc-1\n  subnets:\n    private:\n      us-east-1b: {id: subnet-0b}\n      us-east-1a: {id: subnet-0a}\n      \
                    data: {id: subnet-0c, az: us-east-1c}\n    public:\n      us-east-1a: {id: subnet-1a}\n      us-east-1d: {id: subnet-1d}\n";
-        assert_eq!(zones(vpc, ""), of("abcd", "ad", 0), "the public ones");
-        assert_eq!(zones(vpc, ", privateNetworking: true"), of("abcd", "abc", 0));
-        assert_eq!(zones(vpc, ", subnets: [us-east-1a]"), of("abcd", "a", 0));
-        assert_eq!(zones(vpc, ", subnets: [data, subnet-0b], privateNetworking: true"), of("abcd", "cb", 0));
-        assert_eq!(zones(vpc, ", availabilityZones: [us-east-1b]"), of("abcd", "b", 0));
-        assert_eq!(zones(vpc, ", subnets: [subnet-99]"), of("abcd", "ad", 1));
+        assert_eq!(zones(vpc, ""), group_subnets("abcd", "ad", 0), "the public ones");
+        assert_eq!(zones(vpc, ", privateNetworking: true"), group_subnets("abcd", "abc", 0));
+        assert_eq!(zones(vpc, ", subnets: [us-east-1a]"), group_subnets("abcd", "a", 0));
+        assert_eq!(zones(vpc, ", subnets: [data, subnet-0b], privateNetworking: true"), group_subnets("abcd", "cb", 0));
+        assert_eq!(zones(vpc, ", availabilityZones: [us-east-1b]"), group_subnets("abcd", "b", 0));
+        assert_eq!(zones(vpc, ", subnets: [subnet-99]"), group_subnets("abcd", "ad", 1));
         let private = "vpc: {subnets: {private: {us-east-1a: {id: subnet-0a}, us-east-1b: {}}}}\n";
-        assert_eq!(zones(private, ""), of("ab", "ab", 0), "there are no public ones");
-        assert_eq!(zones("vpc: {subnets: {private: {data: {id: subnet-0a}}}}\n", ""), of("", "", 1));
-        assert_eq!(zones("availabilityZones: [us-east-1c]\n", ", subnets: [us-east-1a]"), of("c", "a", 0));
+        assert_eq!(zones(private, ""), group_subnets("ab", "ab", 0), "there are no public ones");
+        assert_eq!(zones("vpc: {subnets: {private: {data: {id: subnet-0a}}}}\n", ""), group_subnets("", "", 1));
+        assert_eq!(zones("availabilityZones: [us-east-1c]\n", ", subnets: [us-east-1a]"), group_subnets("c", "a", 0));
     }
 }

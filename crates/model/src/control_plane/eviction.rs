@@ -45,12 +45,12 @@ impl Protections {
         if cluster.budgets().is_empty() {
             return Protectors::new();
         }
-        self.of(pod.namespace, &pod.spec, selectors(cluster))
+        self.protectors(pod.namespace, &pod.spec, selectors(cluster))
     }
 
     /// The budgets that protect pods of a specification; `budgets` are the namespace and the selector of each budget, of which
     /// one without a selector protects none.
-    pub fn of<'s>(
+    pub fn protectors<'s>(
         &self,
         namespace: Symbol,
         spec: &Arc<PodSpec>,
@@ -327,11 +327,11 @@ mod tests {
         let spec = |app| Arc::new(PodSpec { labels: Labels::new().with("app", app), ..PodSpec::default() });
         let protections = Protections::default();
         let (web_pods, queue_pods) = (spec("web"), spec("queue"));
-        let ask = |namespace, spec| protections.of(namespace, spec, budgets.iter().copied()).to_vec();
+        let ask = |namespace, spec| protections.protectors(namespace, spec, budgets.iter().copied()).to_vec();
         assert_eq!(ask(shop, &web_pods), [0, 3]);
         assert_eq!(ask(shop, &queue_pods), [3]);
         assert_eq!(ask(other, &web_pods), [1]);
         // What is known is told without another look.
-        assert_eq!(protections.of(shop, &web_pods, std::iter::empty()).to_vec(), [0, 3]);
+        assert_eq!(protections.protectors(shop, &web_pods, std::iter::empty()).to_vec(), [0, 3]);
     }
 }

@@ -236,7 +236,7 @@ impl Accrual {
     pub const ZERO: Self = Self(0);
 
     /// What `rate` accrues in `span`.
-    pub fn of(rate: HourlyRate, span: SimDuration) -> Self {
+    pub fn new(rate: HourlyRate, span: SimDuration) -> Self {
         Self(i128::from(rate.0) * i128::from(span.as_micros()))
     }
 
@@ -278,9 +278,9 @@ mod tests {
 
     #[test]
     fn a_rate_times_a_duration_is_exact_until_the_end() {
-        let three_thirds: Accrual = (0..3).map(|_| Accrual::of(rate("0.1"), SimDuration::from_secs(1_200))).sum();
+        let three_thirds: Accrual = (0..3).map(|_| Accrual::new(rate("0.1"), SimDuration::from_secs(1_200))).sum();
         assert_eq!(three_thirds.total(), Money::from_nanos(100_000_000));
-        assert_eq!(Accrual::of(rate("0.04"), SimDuration::from_secs(3_601)).total().to_string(), "0.040011111");
+        assert_eq!(Accrual::new(rate("0.04"), SimDuration::from_secs(3_601)).total().to_string(), "0.040011111");
     }
 
     #[test]

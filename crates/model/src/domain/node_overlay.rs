@@ -58,7 +58,7 @@ impl PriceOverlay {
     /// What a price becomes; never less than nothing.
     ///
     /// Source: Karpenter core v1.14 `pkg/cloudprovider/types.go`, `AdjustedPrice`.
-    pub fn of(self, price: HourlyRate) -> HourlyRate {
+    pub fn apply(self, price: HourlyRate) -> HourlyRate {
         let changed = match self {
             Self::To(price) => price,
             Self::By(change) => HourlyRate::from_nanos(price.as_nanos().saturating_add(change.as_nanos())),
@@ -75,7 +75,7 @@ mod tests {
 
     fn adjusted(text: &str, price: &str) -> Option<String> {
         let own = PriceOverlay::parse_adjustment(text)?;
-        Some(own.of(HourlyRate::parse(price).unwrap()).as_nanos().to_string())
+        Some(own.apply(HourlyRate::parse(price).unwrap()).as_nanos().to_string())
     }
 
     #[test]

@@ -86,7 +86,7 @@ pub struct Charge {
 
 impl Charge {
     /// What so many pods of a template come to.
-    pub fn of(template: &PodSpec, count: i64) -> Self {
+    pub fn new(template: &PodSpec, count: i64) -> Self {
         let times = |amounts: Resources| {
             let mut all = Resources::new();
             all.add_times(&amounts, count);
@@ -125,7 +125,7 @@ impl ResourceQuota {
 
     /// Why one more pod of the template is refused where others come to `used`.
     pub fn refuses(&self, template: &PodSpec, used: &Charge) -> Option<String> {
-        self.refuses_more(template, &Charge::of(template, 1), used)
+        self.refuses_more(template, &Charge::new(template, 1), used)
     }
 
     /// Why one more claim is refused where there are these. A quota with a scope is for no claims.
@@ -141,7 +141,7 @@ impl ResourceQuota {
     ///
     /// Source: Kubernetes 1.36 `pkg/quota/v1/evaluator/core/pods.go`, `Handles` (`resize`).
     pub fn refuses_change(&self, before: &PodSpec, after: &PodSpec, used: &Charge) -> Option<String> {
-        let (before, mut more) = (Charge::of(before, 1), Charge::of(after, 1));
+        let (before, mut more) = (Charge::new(before, 1), Charge::new(after, 1));
         more.pods -= before.pods;
         for (more, before) in [(&mut more.requests, &before.requests), (&mut more.limits, &before.limits)] {
             more.subtract(before);
@@ -279,8 +279,8 @@ mod tests {
             ..PodSpec::default()
         };
         let change = |before, after| {
-            let mut used = Charge::of(&of(before), 1);
-            used.add(&Charge::of(&of(700), 1));
+            let mut used = Charge::new(&of(before), 1);
+            used.add(&Charge::new(&of(700), 1));
             quota().refuses_change(&of(before), &of(after), &used)
         };
         assert_eq!(change(100, 300), None);

@@ -127,7 +127,7 @@ impl ContainerPolicy {
     pub const ALL_OTHERS: &'static str = "*";
 
     /// A policy that restricts nothing.
-    pub fn of(container: Symbol) -> Self {
+    pub fn for_container(container: Symbol) -> Self {
         Self {
             container,
             off: false,
@@ -163,7 +163,7 @@ pub struct ContainerRecommendation {
 
 impl ContainerRecommendation {
     /// One that recommends nothing.
-    pub fn of(container: Symbol) -> Self {
+    pub fn for_container(container: Symbol) -> Self {
         let none = Resources::new;
         Self { container, target: none(), lower_bound: none(), upper_bound: none(), uncapped_target: none() }
     }

@@ -218,7 +218,7 @@ impl JobSpec {
     }
 
     /// A Job of one such pod, with the API's defaults.
-    pub const fn of(template: Arc<PodSpec>) -> Self {
+    pub const fn from_template(template: Arc<PodSpec>) -> Self {
         Self {
             template,
             parallelism: 1,

@@ -85,7 +85,7 @@ impl Amount {
     }
 
     /// The same amount of money, exactly.
-    pub fn of(money: Money) -> Self {
+    pub fn from_money(money: Money) -> Self {
         Self(money.as_nanos().saturating_mul(PICOS_PER_NANO))
     }
 

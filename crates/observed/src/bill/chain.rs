@@ -72,7 +72,7 @@ impl ComparedBill {
     ) -> Self {
         let mut side = Self::default();
         for (group, money) in groups {
-            *side.groups.entry(group).or_default() += Amount::of(money);
+            *side.groups.entry(group).or_default() += Amount::from_money(money);
         }
         for (capacity, instance_type, hours, price) in nodes {
             let (node, more) =

@@ -97,7 +97,7 @@ impl Columns {
     }
 
     /// The cells of a row.
-    pub(super) fn of<'r>(&'r self, row: &'r csv::StringRecord) -> Cells<'r> {
+    pub(super) fn cells<'r>(&'r self, row: &'r csv::StringRecord) -> Cells<'r> {
         Cells { columns: self, row }
     }
 }

@@ -93,14 +93,14 @@ impl Layout {
         &'r self,
         row: &'r csv::StringRecord,
     ) -> Result<(jiff::Timestamp, &'r str), Mistake> {
-        let cells = self.columns.of(row);
+        let cells = self.columns.cells(row);
         Ok((cells.instant(column::START)?, cells.text(column::ACCOUNT)))
     }
 
     /// The line that a row states.
     pub(super) fn line(&self, row: &csv::StringRecord) -> Result<BillLine, Mistake> {
         use column::*;
-        let cells = self.columns.of(row);
+        let cells = self.columns.cells(row);
         let text = |column| cells.text(column).to_owned();
         let usage_type = without_region(cells.text(USAGE_TYPE));
         let kind = kind(cells);

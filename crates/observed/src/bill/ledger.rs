@@ -131,7 +131,7 @@ impl Ledger {
     }
 
     fn take_of_cluster(&mut self, line: &BillLine, part: impl Fn(Amount) -> Amount + Copy) {
-        let group = Group::of(line);
+        let group = Group::from_line(line);
         self.nodes.take(line, &group, part);
         let totals = &mut self.totals;
         totals.groups.entry(group).or_default().take(line, part);

@@ -63,7 +63,7 @@ impl Sums {
     }
 
     /// The sum of several.
-    pub fn of<'s>(sums: impl IntoIterator<Item = &'s Self>) -> Self {
+    pub fn from_sums<'s>(sums: impl IntoIterator<Item = &'s Self>) -> Self {
         sums.into_iter().fold(Self::default(), |mut all, one| {
             all.add(one);
             all
@@ -84,7 +84,7 @@ pub struct Others {
 impl Others {
     /// The sum of all.
     pub fn total(&self) -> Sums {
-        Sums::of(self.clusters.values().chain(self.account.values()))
+        Sums::from_sums(self.clusters.values().chain(self.account.values()))
     }
 }
 
@@ -125,12 +125,12 @@ pub struct Totals {
 impl Totals {
     /// The cluster's costs.
     pub fn total(&self) -> Sums {
-        Sums::of(self.groups.values())
+        Sums::from_sums(self.groups.values())
     }
 
     /// Everything in the file, the cluster's and others', but for repeated lines.
     pub fn everything(&self) -> Sums {
-        Sums::of([&Sums::of(self.rules.values()), &self.others.total()])
+        Sums::from_sums([&Sums::from_sums(self.rules.values()), &self.others.total()])
     }
 
     /// The sum of a group; nothing if the cluster has no line of it.

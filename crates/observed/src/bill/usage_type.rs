@@ -44,7 +44,7 @@ pub enum Group {
 
 impl Group {
     /// The group of a line.
-    pub fn of(line: &BillLine) -> Self {
+    pub fn from_line(line: &BillLine) -> Self {
         match line.kind {
             ChargeKind::CommitmentFee | ChargeKind::UnusedCommitment => return Self::Commitments,
             ChargeKind::Discount => return Self::Discounts,

@@ -75,7 +75,7 @@ fn interruption(ledger: &mut Ledger, value: &Value, when: Instant) -> Option<()>
     let node = text(value, &["Node", "name"]).or_else(|| text(value, &["node"]));
     let subject = claim(value).or_else(|| node.map(|node| Subject::Node(node.to_owned())))?;
     ledger.note_at(&subject, Milestone::DeletionAsked, Some(when), true);
-    ledger.note(subject, Fact::End(End::of(text(value, &["messageKind"])?)));
+    ledger.note(subject, Fact::End(End::from_word(text(value, &["messageKind"])?)));
     Some(())
 }
 
@@ -95,7 +95,7 @@ fn disrupted(ledger: &mut Ledger, value: &Value, message: &str, when: Instant) -
     // From v1.9 on `Reason/ID: decision: ...`, from v1.0 a field of its own, before it `disrupting via METHOD ACTION, terminating ...`.
     let command = text(value, &["command"]).and_then(|command| command.split('/').next());
     let via = message.split_once("via ").and_then(|(_, rest)| rest.split([' ', ',']).next());
-    let end = End::of(command.or_else(|| text(value, &["reason"])).or(via)?);
+    let end = End::from_word(command.or_else(|| text(value, &["reason"])).or(via)?);
     let mut end_of = |subject: Subject| {
         ledger.note_at(&subject, Milestone::DeletionAsked, Some(when), true);
         ledger.note(subject, Fact::End(end.clone()));

@@ -136,7 +136,7 @@ fn claim_event(
             // `Disrupting Node: Underutilized/Delete`, and `Disrupting NodeClaim: ...`.
             let end = message.split_once(": ").and_then(|(_, why)| why.split('/').next());
             if let Some(end) = end {
-                ledger.note(subject.clone(), Fact::End(End::of(end)));
+                ledger.note(subject.clone(), Fact::End(End::from_word(end)));
             }
             ledger.note_at(&subject, Milestone::DeletionAsked, Some(when), false);
         }

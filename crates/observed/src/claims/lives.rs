@@ -69,7 +69,7 @@ pub enum End {
 
 impl End {
     /// What a word of Karpenter's releases or of a run's tables means.
-    pub fn of(word: &str) -> Self {
+    pub fn from_word(word: &str) -> Self {
         let plain: String = word.trim().to_lowercase().chars().map(|c| if c == '_' { ' ' } else { c }).collect();
         match plain.as_str() {
             "underutilized" | "consolidation" => Self::Underutilized,

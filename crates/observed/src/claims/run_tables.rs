@@ -135,7 +135,7 @@ fn reclaims(ledger: &mut Ledger, path: &Path, start: Instant) -> Result<(), Inpu
     }
     let counted = |wanted: &str| -> Vec<Instant> {
         let own = rows.iter().filter(|row| what(row, &[wanted]));
-        let own = own.filter(|row| cell(row, "reason").is_some_and(|word| End::of(word) == End::Interrupted));
+        let own = own.filter(|row| cell(row, "reason").is_some_and(|word| End::from_word(word) == End::Interrupted));
         let times = own.filter_map(|row| Some((seconds(row, "at_seconds")?, seconds(row, "count")?)));
         let each = |(at, count): (f64, f64)| std::iter::repeat_n(start.plus_seconds(at), libm::round(count) as usize);
         times.flat_map(each).collect()
@@ -188,7 +188,7 @@ fn node(ledger: &mut Ledger, row: &Row, start: Instant, sampled: bool) {
         ledger.note(subject.clone(), Fact::Sampled);
     }
     if let Some(end) = cell(row, "end") {
-        ledger.note(subject, Fact::End(End::of(end)));
+        ledger.note(subject, Fact::End(End::from_word(end)));
     }
     ledger.taken();
 }

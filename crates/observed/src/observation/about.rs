@@ -185,7 +185,7 @@ impl About {
 
 impl Window {
     /// The window between two Unix times in seconds.
-    pub fn of(from: i64, to: i64) -> Self {
+    pub fn new(from: i64, to: i64) -> Self {
         let text = crate::prometheus::import::time_text;
         Self { start: text(from), end: text(to), seconds: to - from }
     }

@@ -28,12 +28,12 @@ struct SummaryAbout {
 }
 
 /// A line of `timeline.csv`, as far as it is needed.
-struct Moment {
+struct TimelineRow {
     at: SimTime,
     pods_pending: Option<i64>,
 }
 
-impl Row for Moment {
+impl Row for TimelineRow {
     const COLUMNS: &'static [&'static str] = &["at_seconds", "pods_pending"];
 
     fn read(cells: &[&str]) -> Result<Self, usize> {
@@ -69,7 +69,7 @@ pub(super) fn read(folder: &Path) -> Result<Observation, InputError> {
     let workloads: Vec<WorkloadState> = rows(folder, "workloads.csv")?;
     let nodes: Vec<NodeLife> = rows(folder, "nodes.csv")?;
     let pods: Vec<PodLife> = rows(folder, "pods.csv")?;
-    let moments: Vec<Moment> = rows(folder, "timeline.csv")?;
+    let moments: Vec<TimelineRow> = rows(folder, "timeline.csv")?;
     let node_counts = node_counts(&nodes, &moments);
     let pending = moments
         .iter()
@@ -125,9 +125,9 @@ fn workload_figures(states: &[WorkloadState]) -> Vec<WorkloadFigures> {
 }
 
 /// How many nodes of each kind were registered and not yet gone at each moment.
-fn node_counts(nodes: &[NodeLife], moments: &[Moment]) -> Vec<NodeCount> {
+fn node_counts(nodes: &[NodeLife], moments: &[TimelineRow]) -> Vec<NodeCount> {
     let mut counts = Vec::new();
-    for Moment { at, .. } in moments {
+    for TimelineRow { at, .. } in moments {
         let mut kinds: BTreeMap<[Option<&str>; 5], i64> = BTreeMap::new();
         let there = |node: &&NodeLife| {
             node.registered.is_some_and(|from| from <= *at)

@@ -97,9 +97,9 @@ impl Answer {
     /// If it is no JSON or cut off, another kind of JSON, the answer of a server that refused, or has two values for one
     /// instant of a series.
     pub fn read(text: &str, file: &str) -> Result<Self, InputError> {
-        let mut reading = Reading::of(file);
+        let mut reading = Reading::from_file(file);
         match read_into(&mut reading, serde_json::Deserializer::from_str(text)) {
-            Ok(()) => Self::of(reading),
+            Ok(()) => Self::from_reading(reading),
             Err(_) => Err(why_not(text, reading.failure, file)),
         }
     }
@@ -109,16 +109,16 @@ impl Answer {
     /// # Errors
     /// If it ceases to arrive.
     pub fn arriving(from: impl Read) -> Result<Option<Self>, std::io::Error> {
-        let mut reading = Reading::of("");
+        let mut reading = Reading::from_file("");
         match read_into(&mut reading, serde_json::Deserializer::from_reader(BufReader::with_capacity(PIECE, from))) {
-            Ok(()) => Ok(Self::of(reading).ok()),
+            Ok(()) => Ok(Self::from_reading(reading).ok()),
             Err(error) if error.is_io() => Err(error.into()),
             Err(_) => Ok(None),
         }
     }
 
     /// The answer that has been read.
-    fn of(reading: Reading<'_>) -> Result<Self, InputError> {
+    fn from_reading(reading: Reading<'_>) -> Result<Self, InputError> {
         let Reading { file, status, error_type, error, mut warnings, infos, is_partial, .. } = reading;
         let Reading { kind, mut series, scalar, repairs, .. } = reading;
         warnings.extend(is_partial.then(|| "the answer is partial: part of the storage did not answer".to_owned()));

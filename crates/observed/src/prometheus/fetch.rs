@@ -233,7 +233,7 @@ fn received(query: &Query, body: Box<dyn Read + Send>, folder: &Path) -> Outcome
         Ok(to) => to,
         Err(error) => return Outcome::Failed(unwritable(&part, &error)),
     };
-    let mut kept = Kept { from: body, to, refused: None };
+    let mut kept = CopiedBody { from: body, to, refused: None };
     let read = Answer::arriving(&mut kept);
     // What is wrong with an answer is found in the whole of it.
     let rest = if matches!(read, Ok(None)) { std::io::copy(&mut kept, &mut std::io::sink()) } else { Ok(0) };
@@ -262,14 +262,14 @@ fn unusable(query: &Query, part: &Path) -> Outcome {
 }
 
 /// A body whose bytes are written to a file as they are read.
-struct Kept {
+struct CopiedBody {
     from: Box<dyn Read + Send>,
     to: File,
     /// Why they could not be written.
     refused: Option<std::io::Error>,
 }
 
-impl Read for Kept {
+impl Read for CopiedBody {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let count = self.from.read(buffer)?;
         if let Err(error) = self.to.write_all(buffer.get(..count).unwrap_or_default()) {

@@ -23,10 +23,10 @@ use nodecast_model::domain::SimTime;
 use nodecast_model::text::InputError;
 
 use self::span::Span;
-use self::told::Told;
+use self::told::AnswerReader;
 use super::answer::{Answer, Sample, Series};
 use super::catalogue::WANTED;
-use super::saved::{Answers, Asked};
+use super::saved::{Answers, SavedQuery};
 use crate::observation::Observation;
 use crate::observation::about::{About, Figures, Grade, Missing, Quantity, Window};
 
@@ -41,12 +41,12 @@ pub fn time_text(seconds: i64) -> String {
 /// If an answer cannot be read; if the answers are of several clusters, or of what several replicas of a Prometheus recorded, and were
 /// not told apart; or if no answer holds a series.
 pub fn import(answers: &Answers) -> Result<Observation, InputError> {
-    let mut told = Told::of(answers);
+    let mut told = AnswerReader::from_answers(answers);
     let clusters = checks::clusters(&mut told)?;
-    let counted = nodes::Counted::of(&mut told)?;
-    let span = Span::of(&counted, answers);
+    let counted = nodes::NodeCounts::from_answer_reader(&mut told)?;
+    let span = Span::new(&counted, answers);
     let frame = Frame { start: span.start };
-    let owners = owners::Owners::of(&mut told)?;
+    let owners = owners::Owners::from_answer_reader(&mut told)?;
     let (node_counts, basis) = nodes::counts(counted, &mut told, frame)?;
     let nodes = nodes::lives(&mut told, frame)?;
     let pods = pods::lives(&mut told, &owners, frame)?;
@@ -55,7 +55,7 @@ pub fn import(answers: &Answers) -> Result<Observation, InputError> {
     let counts = counters::counts(&mut told, frame)?;
     let stages = counters::stages(&mut told)?;
     let spot_prices = nodes::spot_prices(&mut told, frame)?;
-    let mut import = workloads::Workloads::of(&mut told, &owners, frame)?;
+    let mut import = workloads::Workloads::new(&mut told, &owners, frame)?;
     let mut warnings = checks::warnings(&mut told, basis)?;
     if !told.has_series() {
         return Err(InputError::new("no answer holds a series").help(
@@ -131,12 +131,12 @@ fn text(series: &Series, label: &str) -> Option<String> {
 }
 
 /// The share of the steps of a question at which any series has a sample, where `recorded` of its window was recorded at all.
-fn coverage(asked: &Asked, instants: usize, recorded: f64) -> f64 {
+fn coverage(asked: &SavedQuery, instants: usize, recorded: f64) -> f64 {
     let share = instants as f64 / (asked.points() as f64 * recorded).max(1.0);
     libm::round(share.min(1.0) * 1e6) / 1e6
 }
 
-fn quantities(told: &Told<'_>, import: &workloads::Workloads, recorded: f64) -> Vec<Quantity> {
+fn quantities(told: &AnswerReader<'_>, import: &workloads::Workloads, recorded: f64) -> Vec<Quantity> {
     let mut all = Vec::new();
     for wanted in WANTED {
         if wanted.quantity == "requests" {
@@ -151,7 +151,7 @@ fn quantities(told: &Told<'_>, import: &workloads::Workloads, recorded: f64) -> 
     all
 }
 
-fn quantity(told: &Told<'_>, name: &str, (role, recorded): (&str, f64), grade: Grade) -> Option<Quantity> {
+fn quantity(told: &AnswerReader<'_>, name: &str, (role, recorded): (&str, f64), grade: Grade) -> Option<Quantity> {
     let asked = told.asked(role)?;
     // Instants of pods and nodes are values, in whole seconds; the step only says how often they were looked at.
     let resolution_seconds = if matches!(name, "pods" | "nodes") { 1 } else { asked.step };
@@ -159,7 +159,7 @@ fn quantity(told: &Told<'_>, name: &str, (role, recorded): (&str, f64), grade: G
     Some(Quantity { quantity: name.to_owned(), source: role.to_owned(), coverage, resolution_seconds, grade })
 }
 
-fn missing(told: &Told<'_>, import: &workloads::Workloads) -> Vec<Missing> {
+fn missing(told: &AnswerReader<'_>, import: &workloads::Workloads) -> Vec<Missing> {
     let is_there = |wanted: &super::catalogue::Wanted| {
         if wanted.quantity == "requests" {
             return !import.requests_from.is_empty();

@@ -17,12 +17,12 @@ pub struct Answers {
     /// Its end.
     pub to: i64,
     folder: PathBuf,
-    by_role: BTreeMap<String, Asked>,
+    by_role: BTreeMap<String, SavedQuery>,
 }
 
 /// A question, all pieces of it together.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Asked {
+pub struct SavedQuery {
     /// PromQL.
     pub query: String,
     /// The first second at which it was evaluated.
@@ -34,7 +34,7 @@ pub struct Asked {
     files: Vec<String>,
 }
 
-impl Asked {
+impl SavedQuery {
     /// Instants at which it was evaluated.
     pub fn points(&self) -> i64 {
         (self.end - self.start).max(0) / self.step.max(1) + 1
@@ -91,9 +91,9 @@ impl Answers {
         let (from, to) = list
             .span()
             .ok_or_else(|| InputError::new(format!("{}: the list is empty", folder.join(LIST_FILE).display())))?;
-        let mut by_role: BTreeMap<String, Asked> = BTreeMap::new();
+        let mut by_role: BTreeMap<String, SavedQuery> = BTreeMap::new();
         for own in &list.queries {
-            let asked = || Asked {
+            let asked = || SavedQuery {
                 query: own.query.clone(),
                 start: own.start,
                 end: own.end,
@@ -109,7 +109,7 @@ impl Answers {
     }
 
     /// What was asked under this role.
-    pub fn asked(&self, role: &str) -> Option<&Asked> {
+    pub fn asked(&self, role: &str) -> Option<&SavedQuery> {
         self.by_role.get(role)
     }
 

@@ -100,7 +100,7 @@ fn rules_take_each_line_once() {
     let by_instances = totals_of(cluster, &[CUR]);
     assert_eq!(rounded(by_instances.rules[&Rule::Resource].unblended), "5.926");
     assert_eq!(by_instances.groups, by_tags.groups);
-    assert_eq!(Sums::of(by_instances.rules.values()), by_instances.total());
+    assert_eq!(Sums::from_sums(by_instances.rules.values()), by_instances.total());
 }
 
 #[test]

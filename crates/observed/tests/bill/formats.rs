@@ -297,7 +297,7 @@ fn shares_of_pods_negotiated_prices_and_regions_are_read() {
         (spot.term, spot.net_unblended, spot.net_amortised),
         (PricingTerm::Spot, Some(amount("0.018")), Some(amount("0.018")))
     );
-    assert_eq!(Group::of(spot), Group::NodesSpot);
+    assert_eq!(Group::from_line(spot), Group::NodesSpot);
 }
 
 #[test]

@@ -115,10 +115,10 @@ proptest! {
             ledger.take(charge).unwrap();
         }
         let totals = ledger.finish().unwrap();
-        let in_rules = Sums::of(totals.rules.values());
-        let in_groups = Sums::of(totals.groups.values().chain(totals.left_out.values()));
+        let in_rules = Sums::from_sums(totals.rules.values());
+        let in_groups = Sums::from_sums(totals.groups.values().chain(totals.left_out.values()));
         prop_assert_eq!(in_rules, in_groups);
-        prop_assert_eq!(totals.total(), Sums::of(totals.days.values()));
+        prop_assert_eq!(totals.total(), Sums::from_sums(totals.days.values()));
         let everything = totals.everything();
         prop_assert_eq!(everything.lines, all.len() as u64);
         prop_assert_eq!(everything.unblended, all.iter().map(|line| line.unblended).sum::<Amount>());

@@ -49,10 +49,10 @@ condition_reasons! {
 
 /// One condition; `None` inside until the controller first states it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Condition(Option<Stated>);
+pub struct Condition(Option<ConditionState>);
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct Stated {
+struct ConditionState {
     holds: bool,
     reason: ConditionReason,
     since: SimTime,
@@ -62,7 +62,7 @@ impl Condition {
     /// States the condition; the instant of its last transition moves only when it turns from true to false or back.
     pub fn set(&mut self, holds: bool, reason: ConditionReason, now: SimTime) {
         let since = self.0.filter(|old| old.holds == holds).map_or(now, |old| old.since);
-        self.0 = Some(Stated { holds, reason, since });
+        self.0 = Some(ConditionState { holds, reason, since });
     }
 
     /// Whether the condition was stated and is true.
@@ -90,7 +90,7 @@ impl Condition {
 impl std::fmt::Display for Condition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
-            Some(Stated { holds, reason, .. }) => {
+            Some(ConditionState { holds, reason, .. }) => {
                 write!(f, "{}/{}", if holds { "True" } else { "False" }, reason.as_str())
             }
             None => f.write_str("Unknown"),

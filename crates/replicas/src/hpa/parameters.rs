@@ -31,7 +31,7 @@ impl HpaParameters {
     /// The flags' defaults and the gates' state in a release.
     ///
     /// Source: Kubernetes 1.37 `pkg/controller/podautoscaler/config/v1alpha1/defaults.go` and `pkg/features/kube_features.go`.
-    pub fn of(version: KubernetesVersion) -> Self {
+    pub fn for_version(version: KubernetesVersion) -> Self {
         Self {
             version,
             tolerance_up: 0.1,
@@ -58,7 +58,7 @@ impl HpaParameters {
 
 impl Default for HpaParameters {
     fn default() -> Self {
-        Self::of(KubernetesVersion::default())
+        Self::for_version(KubernetesVersion::default())
     }
 }
 
@@ -120,7 +120,7 @@ mod tests {
     fn gates_follow_the_release() {
         let gates = |minor| {
             KubernetesVersion::from_minor(minor)
-                .map(HpaParameters::of)
+                .map(HpaParameters::for_version)
                 .map(|parameters| (parameters.configurable_tolerance, parameters.scale_to_zero))
         };
         assert_eq!(gates(34), Some((false, false)));

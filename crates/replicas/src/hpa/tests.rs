@@ -82,7 +82,7 @@ fn external_pass(
         selector_problem: None,
     };
     let version = KubernetesVersion::from_minor(version).unwrap_or_default();
-    sync(hpa, state, &view, &HpaParameters::of(version))
+    sync(hpa, state, &view, &HpaParameters::for_version(version))
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn with_its_gate_off_a_controller_of_1_37_never_leaves_zero() {
     state.conditions.scaled_to_zero.set(true, ConditionReason::ScaledToZero, at(0));
     let gate_off = HpaParameters {
         scale_to_zero: false,
-        ..HpaParameters::of(KubernetesVersion::from_minor(37).unwrap_or_default())
+        ..HpaParameters::for_version(KubernetesVersion::from_minor(37).unwrap_or_default())
     };
     let view = |replicas, readings| HpaView {
         now: at(1_000),

@@ -156,7 +156,7 @@ mod tests {
     use nodecast_model::domain::workload::JobSpec;
 
     fn job() -> ScaledJob {
-        ScaledJob::new(Symbol::new("jobs"), Symbol::new("batch"), JobSpec::of(Arc::new(PodSpec::default())), Vec::new())
+        ScaledJob::new(Symbol::new("jobs"), Symbol::new("batch"), JobSpec::from_template(Arc::new(PodSpec::default())), Vec::new())
     }
 
     fn trigger(queue: f64, maximum: f64) -> JobTrigger {

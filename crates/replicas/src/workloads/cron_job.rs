@@ -170,7 +170,7 @@ mod tests {
             successful_jobs_history_limit: 3,
             failed_jobs_history_limit: 1,
             last_schedule: None,
-            job: JobSpec::of(Arc::new(PodSpec::default())),
+            job: JobSpec::from_template(Arc::new(PodSpec::default())),
         }
     }
 

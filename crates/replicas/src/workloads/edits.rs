@@ -60,7 +60,7 @@ mod tests {
             indexed,
             parallelism,
             completions,
-            ..JobSpec::of(Arc::new(PodSpec::default()))
+            ..JobSpec::from_template(Arc::new(PodSpec::default()))
         };
         let fixed = |old: &JobSpec, new: &JobSpec, minor: u8| {
             fixed_of_job(old, new, KubernetesVersion::from_minor(minor).unwrap())

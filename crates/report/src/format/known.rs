@@ -29,7 +29,7 @@ pub enum Measure<'c> {
 
 /// A figure with its interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Known {
+pub struct IntervalFigure {
     /// The figure.
     pub mean: f64,
     /// The lower end of its interval; none without one.
@@ -52,7 +52,7 @@ struct Scale {
     last: i32,
 }
 
-impl Known {
+impl IntervalFigure {
     /// The figure with its interval: `$1,190 ± 9`.
     pub fn text(&self, measure: Measure<'_>) -> String {
         self.rounded_text(measure, self.reach().unwrap_or(0.0))
@@ -189,8 +189,8 @@ impl Known {
 
 /// Figures of one column, rounded alike: as the widest of their intervals allows. Rounding is finer where it would turn two figures
 /// round, or show two as equal whose intervals do not meet. A figure that is known much better shows its own interval.
-pub fn column(all: &[Option<Known>], measure: Measure<'_>) -> Vec<Option<String>> {
-    let reaches = || all.iter().flatten().filter_map(Known::reach);
+pub fn column(all: &[Option<IntervalFigure>], measure: Measure<'_>) -> Vec<Option<String>> {
+    let reaches = || all.iter().flatten().filter_map(IntervalFigure::reach);
     let narrowest = reaches().fold(f64::INFINITY, f64::min);
     let mut rounding = reaches().fold(0.0, f64::max);
     while rounding > narrowest && misleads(all, measure, rounding) {
@@ -200,8 +200,8 @@ pub fn column(all: &[Option<Known>], measure: Measure<'_>) -> Vec<Option<String>
 }
 
 /// Whether figures that are rounded so read in another order than theirs, or as equal though their intervals do not meet.
-fn misleads(all: &[Option<Known>], measure: Measure<'_>, rounding: f64) -> bool {
-    let mut sorted: Vec<&Known> = all.iter().flatten().collect();
+fn misleads(all: &[Option<IntervalFigure>], measure: Measure<'_>, rounding: f64) -> bool {
+    let mut sorted: Vec<&IntervalFigure> = all.iter().flatten().collect();
     sorted.sort_by(|a, b| a.mean.total_cmp(&b.mean));
     sorted.windows(2).any(|pair| {
         let [lower, higher] = [0, 1].map(|at| pair[at].shown(measure, rounding));
@@ -293,12 +293,12 @@ fn stepped(seconds: f64, step: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Known, Measure, column};
+    use super::{IntervalFigure, Measure, column};
 
     const DOLLARS: Measure<'_> = Measure::Money { currency: "USD", largest: 1_000.0 };
 
-    fn known(mean: f64, reach: f64) -> Known {
-        Known { mean, low: Some(mean - reach), high: Some(mean + reach), ends: false, signed: false }
+    fn known(mean: f64, reach: f64) -> IntervalFigure {
+        IntervalFigure { mean, low: Some(mean - reach), high: Some(mean + reach), ends: false, signed: false }
     }
 
     #[test]
@@ -327,23 +327,23 @@ mod tests {
 
     #[test]
     fn ends_are_said_where_they_are_not_as_far_off() {
-        let own = Known { mean: -0.052, low: Some(-0.056), high: Some(-0.039), ends: true, signed: true };
+        let own = IntervalFigure { mean: -0.052, low: Some(-0.056), high: Some(-0.039), ends: true, signed: true };
         assert_eq!(own.text(Measure::Share), "\u{2212}5.2 % (\u{2212}5.6 to \u{2212}3.9)");
         assert_eq!(
             own.parts(Measure::Points),
             ("\u{2212}5.2 points".to_owned(), "\u{2212}5.6 to \u{2212}3.9".to_owned())
         );
-        let own = Known { mean: 0.2, low: Some(-3.0), high: Some(7.0), ends: true, signed: true };
+        let own = IntervalFigure { mean: 0.2, low: Some(-3.0), high: Some(7.0), ends: true, signed: true };
         assert_eq!(own.text(DOLLARS), "+$0.20 (\u{2212}3.00 to +7.00)");
-        let own = Known { signed: true, ..known(4.0, 38.0) };
+        let own = IntervalFigure { signed: true, ..known(4.0, 38.0) };
         assert_eq!(own.text(Measure::Count), "+4 \u{b1} 38");
         assert_eq!(known(1.04, 0.96).text(Measure::Share), "104 \u{b1} 96 %");
         assert_eq!(known(0.96, 1.04).text(Measure::Share), "100 \u{b1} 100 %");
-        let long = Known { mean: 300.0, low: Some(240.0), high: Some(600.0), ends: true, signed: false };
+        let long = IntervalFigure { mean: 300.0, low: Some(240.0), high: Some(600.0), ends: true, signed: false };
         assert_eq!(long.text(Measure::Seconds), "5m 00s (4m 00s to 10m 00s)");
     }
 
-    fn texts(all: &[Known], measure: Measure<'_>) -> Vec<String> {
+    fn texts(all: &[IntervalFigure], measure: Measure<'_>) -> Vec<String> {
         column(&all.iter().copied().map(Some).collect::<Vec<_>>(), measure).into_iter().flatten().collect()
     }
 
@@ -372,16 +372,16 @@ mod tests {
 
     #[test]
     fn zero_has_no_sign_however_it_is_written() {
-        let near = |mean, reach| Known { signed: true, ..known(mean, reach) };
+        let near = |mean, reach| IntervalFigure { signed: true, ..known(mean, reach) };
         assert_eq!(near(-4.0, 120.0).text(Measure::Seconds), "0 s \u{b1} 2m 00s");
-        let single = Known { low: None, high: None, ..near(-0.000_1, 0.0) };
+        let single = IntervalFigure { low: None, high: None, ..near(-0.000_1, 0.0) };
         assert_eq!(single.text(Measure::Points), "0.0 points");
-        assert_eq!(Known { mean: 0.000_1, ..single }.text(Measure::Points), "0.0 points");
+        assert_eq!(IntervalFigure { mean: 0.000_1, ..single }.text(Measure::Points), "0.0 points");
     }
 
     #[test]
     fn without_an_interval_a_figure_is_as_ever() {
-        let own = Known { mean: 1_190.14, low: None, high: None, ends: false, signed: true };
+        let own = IntervalFigure { mean: 1_190.14, low: None, high: None, ends: false, signed: true };
         assert_eq!(own.text(DOLLARS), "+$1,190.14");
         assert_eq!(own.parts(Measure::Count), ("+1,190.1".to_owned(), String::new()));
         assert_eq!(known(0.123, 0.0).text(Measure::Share), "12.3 %");

@@ -29,7 +29,7 @@ struct Observed {
 }
 
 impl Observed {
-    fn of(spans: impl Iterator<Item = (SimTime, SimDuration)>) -> Self {
+    fn from_spans(spans: impl Iterator<Item = (SimTime, SimDuration)>) -> Self {
         let mut spans: Vec<(SimTime, SimDuration)> = spans.collect();
         spans.sort_unstable();
         let mut sum = 0;
@@ -61,7 +61,7 @@ pub(super) fn summary(
     labels: &Labels,
     spans: impl Iterator<Item = (SimTime, SimDuration)>,
 ) -> io::Result<()> {
-    let observed = Observed::of(spans);
+    let observed = Observed::from_spans(spans);
     out.points(labels, |at| {
         let since = if at - SimTime::ZERO < WINDOW { 0 } else { observed.count(at - WINDOW) };
         let recent = observed.spans.get(since..observed.count(at)).unwrap_or_default();
@@ -87,7 +87,7 @@ pub(super) fn histogram(
     buckets: &[i64],
     spans: impl Iterator<Item = (SimTime, SimDuration)>,
 ) -> io::Result<()> {
-    let observed = Observed::of(spans);
+    let observed = Observed::from_spans(spans);
     // For each bucket the instants at which its count grows.
     let grows: Vec<Vec<SimTime>> = buckets
         .iter()

@@ -403,7 +403,7 @@ impl Changes {
 
     /// The numbers over time.
     pub(super) fn into_levels(self) -> impl Iterator<Item = (Labels, Level)> {
-        self.0.into_iter().map(|(labels, changes)| (labels, Level::of(changes)))
+        self.0.into_iter().map(|(labels, changes)| (labels, Level::from_changes(changes)))
     }
 }
 
@@ -413,7 +413,7 @@ pub(super) struct Level(Vec<(SimTime, i64)>);
 
 impl Level {
     /// The number that follows from changes in any order.
-    pub(super) fn of(mut changes: Vec<(SimTime, i64)>) -> Self {
+    pub(super) fn from_changes(mut changes: Vec<(SimTime, i64)>) -> Self {
         changes.sort_unstable();
         let mut level = 0;
         for (_, value) in &mut changes {
@@ -492,7 +492,7 @@ mod tests {
             text.beat(STEP_MAX);
             text.family(Family::gauge("x", "x"));
             let mut spans = Spans::default();
-            let level = Level::of(vec![(at(120), 1), (at(0), 1)]);
+            let level = Level::from_changes(vec![(at(120), 1), (at(0), 1)]);
             spans.follow(&Vec::new(), (at(0), Some(at(601))), &level, |number| number as f64);
             // The next of that name.
             spans.add(Vec::new(), (at(800), Some(at(880))), 3.0);

@@ -34,7 +34,7 @@ pub(super) fn write(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<(
     let release = lives.outcome.about.versions.karpenter;
     out.family(Family::gauge("karpenter_build_info", "1, with the release reproduced."));
     out.series(&vec![("version", release.to_string())], SimTime::ZERO, |_| Some(1.0))?;
-    let behaviour = Behaviour::of(release);
+    let behaviour = Behaviour::for_release(release);
     claims::write(out, lives)?;
     if !behaviour.v1_metrics {
         return before_v1(out, lives, behaviour);
@@ -75,7 +75,7 @@ fn before_v1(out: &mut Exposition<'_>, lives: &Lives<'_>, behaviour: &Behaviour)
 
 /// The label that tells the pool.
 fn pool_key(lives: &Lives<'_>) -> &'static str {
-    if Behaviour::of(lives.outcome.about.versions.karpenter).node_pool_metrics { "nodepool" } else { "provisioner" }
+    if Behaviour::for_release(lives.outcome.about.versions.karpenter).node_pool_metrics { "nodepool" } else { "provisioner" }
 }
 
 /// Nodes and claims that Karpenter made during the run, with the names of their pools.
@@ -221,7 +221,7 @@ fn counted(lives: &Lives<'_>, pool: &NodePool) -> (Level, Level) {
             }
         }
     }
-    (Level::of(total), Level::of(away))
+    (Level::from_changes(total), Level::from_changes(away))
 }
 
 fn decision(replacements: &[ReplacementFacts]) -> String {
@@ -376,7 +376,7 @@ pub(super) fn write_nodes(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Re
 }
 
 fn of_node(lives: &Lives<'_>, node: &NodeFacts, resource: ResourceName) -> Labels {
-    let v1 = Behaviour::of(lives.outcome.about.versions.karpenter).v1_metrics;
+    let v1 = Behaviour::for_release(lives.outcome.about.versions.karpenter).v1_metrics;
     let managed = if v1 { pool_of(node).is_some().to_string() } else { String::new() };
     vec![
         ("node_name", node.name.clone()),
@@ -396,7 +396,7 @@ pub(super) fn write_pods(out: &mut Exposition<'_>, lives: &Lives<'_>, owners: &O
     for (id, ref pod) in lives.pods() {
         let Some(own) = lives.workload_of(pod) else { continue };
         let namespace = own.name.namespace;
-        let (kind, name) = owners.of(lives, pod);
+        let (kind, name) = owners.owner(lives, pod);
         let owner = match kind.as_str() {
             "" => String::new(),
             kind => format!("/apis/{}/namespaces/{namespace}/{}s/{name}", group(kind), kind.to_lowercase()),

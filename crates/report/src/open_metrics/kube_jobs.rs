@@ -80,7 +80,7 @@ fn jobs<'l>(lives: &'l Lives<'_>) -> Vec<Shown<'l>> {
             for (counts, before) in [(&mut succeeded, facts.ended_before.0), (&mut failed, facts.ended_before.1)] {
                 counts.extend((before > 0).then_some((facts.created, i64::from(before))));
             }
-            [active, succeeded, failed].map(Level::of)
+            [active, succeeded, failed].map(Level::from_changes)
         },
     });
     shown.collect()

@@ -36,7 +36,7 @@ fn info(out: &mut Exposition<'_>, lives: &Lives<'_>, owners: &Owners) -> io::Res
     for (id, ref pod) in lives.pods() {
         let (Some(from), Some(node)) = (pod.scheduled, lives.node_of(pod)) else { continue };
         let mut labels = named(lives, pod);
-        let (kind, name) = owners.of(lives, pod);
+        let (kind, name) = owners.owner(lives, pod);
         labels.extend([("created_by_kind", kind), ("created_by_name", name), ("node", node.name.clone())]);
         spans.add(labels, (from, lives.gone(id, pod)), 1.0);
     }
@@ -48,7 +48,7 @@ fn owner(out: &mut Exposition<'_>, lives: &Lives<'_>, owners: &Owners) -> io::Re
     let mut spans = Spans::default();
     for (id, ref pod) in lives.pods() {
         let mut labels = named(lives, pod);
-        labels.extend(owner_labels(owners.of(lives, pod)));
+        labels.extend(owner_labels(owners.owner(lives, pod)));
         spans.add(labels, (pod.created, lives.gone(id, pod)), 1.0);
     }
     out.spans(spans, true)
@@ -164,7 +164,7 @@ fn readiness(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
         let until = lives.active_until(id, pod);
         let began = pod.ready.filter(|from| until.is_none_or(|until| *from < until));
         let ready = began.into_iter().flat_map(|from| [(Some(from), 1), (until, -1)]);
-        let ready = Level::of(ready.filter_map(|(at, by)| Some((at?, by))).collect());
+        let ready = Level::from_changes(ready.filter_map(|(at, by)| Some((at?, by))).collect());
         for (condition, wanted) in [("true", 1), ("false", 0)] {
             let mut labels = named(lives, pod);
             labels.push(("condition", condition.to_owned()));

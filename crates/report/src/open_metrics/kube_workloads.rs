@@ -61,7 +61,7 @@ pub(super) fn write(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<(
 fn of_kind(out: &mut Exposition<'_>, lives: &Lives<'_>, names: &Names) -> io::Result<()> {
     if let Some(wanted) = names.wanted {
         out.family(Family::gauge(wanted, "Replicas wanted."));
-        for workload in of(lives, names.kind) {
+        for workload in workloads_of_kind(lives, names.kind) {
             if let Some((from, wanted)) = wanted_replicas(lives, workload) {
                 let labels = lives.workload_labels(workload, names.key);
                 out.series(&labels, from, |at| Some(wanted.at(at) as f64))?;
@@ -97,7 +97,7 @@ fn of_kind(out: &mut Exposition<'_>, lives: &Lives<'_>, names: &Names) -> io::Re
 }
 
 /// The workloads of a kind.
-fn of(lives: &Lives<'_>, kind: WorkloadKind) -> Vec<WorkloadId> {
+fn workloads_of_kind(lives: &Lives<'_>, kind: WorkloadKind) -> Vec<WorkloadId> {
     let facts = lives.outcome.record.workloads.iter().enumerate();
     facts.filter(|(_, own)| own.kind == kind).map(|(index, _)| WorkloadId::from_index(index)).collect()
 }
@@ -120,7 +120,7 @@ fn wanted_replicas(lives: &Lives<'_>, workload: WorkloadId) -> Option<(SimTime, 
     }
     let mut level = vec![(from, i64::from(replicas))];
     level.extend(changes.iter().map(|change| (change.at, i64::from(change.to) - i64::from(change.from))));
-    Some((from, Level::of(level)))
+    Some((from, Level::from_changes(level)))
 }
 
 fn autoscalers(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {

@@ -24,7 +24,7 @@ pub(super) struct Lives<'o> {
 }
 
 impl<'o> Lives<'o> {
-    pub(super) fn of(outcome: &'o Outcome) -> Self {
+    pub(super) fn from_outcome(outcome: &'o Outcome) -> Self {
         let mut finished = BTreeMap::new();
         let mut restarted: BTreeMap<PodId, Vec<(SimTime, EventKind)>> = BTreeMap::new();
         let mut troubled: BTreeMap<NodeId, Vec<(SimTime, EventKind)>> = BTreeMap::new();
@@ -152,7 +152,7 @@ impl<'o> Lives<'o> {
             before = state;
             (at, by)
         });
-        Level::of(differences.collect())
+        Level::from_changes(differences.collect())
     }
 
     /// What pods request on each node over time, `pods` among the resources.
@@ -170,7 +170,7 @@ impl<'o> Lives<'o> {
                 }
             }
         }
-        let levels = |own: BTreeMap<_, _>| own.into_iter().map(|(name, changes)| (name, Level::of(changes))).collect();
+        let levels = |own: BTreeMap<_, _>| own.into_iter().map(|(name, changes)| (name, Level::from_changes(changes))).collect();
         changes.into_iter().map(|(node, own)| (node, levels(own))).collect()
     }
 }

@@ -13,7 +13,7 @@ pub(super) struct Metered<'o> {
 }
 
 impl<'o> Metered<'o> {
-    pub(super) fn of(lives: &Lives<'o>) -> Self {
+    pub(super) fn from_lives(lives: &Lives<'o>) -> Self {
         Self { samples: &lives.outcome.record.samples }
     }
 

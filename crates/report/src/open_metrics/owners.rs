@@ -33,7 +33,7 @@ impl Owners {
     }
 
     /// Kind and name of what made a pod; both empty where nothing did.
-    pub(super) fn of(&self, lives: &Lives<'_>, pod: &PodFacts) -> (String, String) {
+    pub(super) fn owner(&self, lives: &Lives<'_>, pod: &PodFacts) -> (String, String) {
         let Some(own) = lives.workload_of(pod) else { return Default::default() };
         let job = pod.job.and_then(|job| lives.outcome.record.jobs.get(job as usize));
         let name = match own.kind {

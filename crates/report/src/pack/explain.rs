@@ -96,7 +96,7 @@ pub(super) fn lines(reason: &Unschedulable) -> Vec<String> {
 
 impl PodExplanation {
     /// Explains the pod at `pod` of the question.
-    pub fn of(pass: &SinglePass<'_>, pod: usize) -> Self {
+    pub fn new(pass: &SinglePass<'_>, pod: usize) -> Self {
         let explained = pass.explain(pod);
         let own = &pass.question.pods[pod];
         let (outcome, detail) = match &explained.outcome {
@@ -110,7 +110,7 @@ impl PodExplanation {
             outcome,
             detail,
             existing_nodes: explained.nodes.iter().map(|(node, why)| existing(pass, *node, why.as_ref())).collect(),
-            node_pools: explained.pools.iter().map(PoolExplanation::of).collect(),
+            node_pools: explained.pools.iter().map(PoolExplanation::from_verdict).collect(),
         }
     }
 
@@ -130,7 +130,7 @@ impl PodExplanation {
 
 impl PoolExplanation {
     /// The verdict in figures.
-    pub fn of(verdict: &PoolVerdict) -> Self {
+    pub fn from_verdict(verdict: &PoolVerdict) -> Self {
         Self {
             node_pool: verdict.node_pool.as_str(),
             usable: verdict.refusal.is_none(),

@@ -41,7 +41,7 @@ pub struct ConstraintCost {
 impl Repacked {
     /// What runs in `before`, and what `question`, the same packed anew, costs without each of its constraints: `pack` packs as `packed` was,
     /// because plans of two packers differ whatever the constraints.
-    pub fn of(
+    pub fn new(
         before: &PackingQuestion,
         question: &PackingQuestion,
         packed: &PackAnswer,
@@ -54,7 +54,7 @@ impl Repacked {
         let saved = per_hour.map(|before| before - packed.summary.per_hour);
         let constraints = Constraint::ALL.into_iter().filter_map(|constraint| {
             let (without, pods) = question.without(constraint);
-            let answer = (pods > 0).then(|| PackAnswer::of(&pack(&without), None))?;
+            let answer = (pods > 0).then(|| PackAnswer::new(&pack(&without), None))?;
             Some(ConstraintCost {
                 constraint: constraint.as_str(),
                 pods,

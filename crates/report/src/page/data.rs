@@ -105,7 +105,7 @@ impl Names {
 }
 
 /// The data of the page of `outcome`, safe within a `script` element; `others` are the bytes of all else in the page.
-pub(super) fn of(outcome: &Outcome, others: usize) -> String {
+pub(super) fn page_data(outcome: &Outcome, others: usize) -> String {
     let mut json = String::new();
     let room = PAGE_BYTES_MAX.saturating_sub(others);
     let counts = counts::Counts::new(outcome);
@@ -113,14 +113,14 @@ pub(super) fn of(outcome: &Outcome, others: usize) -> String {
     let (mut lives, mut decided) = (None, None);
     let workloads = workloads(outcome);
     for budget in BUDGETS {
-        let lives = of_room(&mut lives, budget.pods, |rows| Lives::of(outcome, &counts, rows));
-        let decisions = of_room(&mut decided, budget.decisions, |bytes| decisions::Decisions::of(outcome, bytes));
+        let lives = of_room(&mut lives, budget.pods, |rows| Lives::new(outcome, &counts, rows));
+        let decisions = of_room(&mut decided, budget.decisions, |bytes| decisions::Decisions::new(outcome, bytes));
         json = within_script(&Data {
             start: outcome.about.start.clone(),
             duration: tenths(crate::domain::SimTime::ZERO + outcome.about.duration),
             warm_up: warm_up(outcome),
             workloads: &workloads,
-            charts: charts::of(outcome, budget.points),
+            charts: charts::charts(outcome, budget.points),
             counts: &counts,
             replay: &lives.replay,
             decisions,
@@ -140,9 +140,9 @@ struct Lives {
 }
 
 impl Lives {
-    fn of(outcome: &Outcome, counts: &counts::Counts, rows: usize) -> Self {
+    fn new(outcome: &Outcome, counts: &counts::Counts, rows: usize) -> Self {
         let mut names = Names::default();
-        Self { replay: replay::Replay::of(outcome, counts, &mut names, rows), names }
+        Self { replay: replay::Replay::new(outcome, counts, &mut names, rows), names }
     }
 }
 

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 /// A page that is `served` by this program may also ask the server that it came from, and frame pages of it.
 ///
 /// Source: W3C Content Security Policy Level 3, 2.3.1 and 6.7.3 (hashes of what stands inline).
-pub(super) fn of(style: &str, script: Option<&str>, served: bool) -> String {
+pub(super) fn content_security_policy(style: &str, script: Option<&str>, served: bool) -> String {
     let script = script.map_or_else(|| "'none'".to_owned(), hash);
     let style = hash(style);
     let own = if served { "connect-src 'self'; frame-src 'self'; " } else { "" };
@@ -35,7 +35,7 @@ fn base64(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{base64, of};
+    use super::{base64, content_security_policy};
 
     #[test]
     fn letters_are_those_of_base64() {
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn a_page_without_a_script_runs_none() {
-        let policy = of("", None, false);
+        let policy = content_security_policy("", None, false);
         assert!(policy.contains("script-src 'none'"));
         // The digest of nothing.
         assert!(policy.contains("style-src 'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"), "{policy}");

@@ -172,7 +172,7 @@ impl Canvas<'_> {
             match value.get() {
                 Some(value) => {
                     let y = y_of(value, axis, top);
-                    columns.entry(self.x_of(at)).and_modify(|column| column.add(y)).or_insert_with(|| Column::of(y));
+                    columns.entry(self.x_of(at)).and_modify(|column| column.add(y)).or_insert_with(|| Column::from_y(y));
                 }
                 None => strokes.push(connect(&std::mem::take(&mut columns), series.steps)),
             }
@@ -206,7 +206,7 @@ struct Column {
 }
 
 impl Column {
-    const fn of(y: i32) -> Self {
+    const fn from_y(y: i32) -> Self {
         Self { first: y, lowest: y, highest: y, last: y }
     }
 

@@ -107,7 +107,7 @@ pub struct CheapestSpot {
 
 impl PriceList {
     /// The types of `region` that `selection` keeps, sorted, the first `limit` of them.
-    pub fn of(region: &Region, selection: &Selection, sort: SortBy, limit: Option<usize>) -> Self {
+    pub fn new(region: &Region, selection: &Selection, sort: SortBy, limit: Option<usize>) -> Self {
         let mut entries: Vec<&RegionType> = region.types.iter().filter(|entry| selection.keeps(entry)).collect();
         let by_name =
             |entry: &RegionType| (entry.facts.family, entry.facts.vcpus, entry.facts.memory_mib, entry.facts.name);
@@ -135,7 +135,7 @@ impl PriceList {
     /// The list as JSON.
     ///
     /// # Errors
-    /// Never for a list made by [`of`](Self::of): its keys are strings and its numbers finite.
+    /// Never for a list made by [`new`](Self::new): its keys are strings and its numbers finite.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string_pretty(self).map(|json| json + "\n")
     }

@@ -149,7 +149,7 @@ pub struct ZoneFigure {
 
 impl TypeSheet {
     /// What is known of `entry` in `region`, for nodes that the Karpenter release `version` launches.
-    pub fn of(region: &Region, entry: &RegionType, version: KarpenterVersion) -> Self {
+    pub fn new(region: &Region, entry: &RegionType, version: KarpenterVersion) -> Self {
         let zones = region.zones.iter().enumerate().map(|(at, zone)| {
             let spot = entry.spot(at);
             let rates = spot.zip(entry.on_demand);
@@ -189,7 +189,7 @@ impl TypeSheet {
     /// The sheet as JSON.
     ///
     /// # Errors
-    /// Never for a sheet made by [`of`](Self::of): its keys are strings and its numbers finite.
+    /// Never for a sheet made by [`new`](Self::new): its keys are strings and its numbers finite.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string_pretty(self).map(|json| json + "\n")
     }
@@ -362,7 +362,7 @@ fn node(region: &Region, entry: &RegionType, version: KarpenterVersion) -> NodeF
     let class = NodeClass { ami_family, ..NodeClass::named(well_known::DEFAULT) };
     let mut pool = NodePool::named(well_known::DEFAULT);
     pool.requirements.push(Requirement::equals(well_known::INSTANCE_TYPE, entry.facts.name));
-    let types = instance_types(region, &class, &pool, ProviderSettings::of(version));
+    let types = instance_types(region, &class, &pool, ProviderSettings::for_version(version));
     let expected = types.iter().find(|own| own.name == entry.facts.name && !own.offerings.is_empty());
     NodeFigures {
         ami_family,

@@ -160,7 +160,7 @@ impl CycleFigures {
 
 impl DecisionFigures {
     /// Sums up the command with this id.
-    pub fn of(outcome: &Outcome, id: CommandId, facts: &CommandFacts) -> Self {
+    pub fn new(outcome: &Outcome, id: CommandId, facts: &CommandFacts) -> Self {
         let at = facts.proposed.or(facts.started).or(facts.failed.as_ref().map(|(at, _)| *at)).unwrap_or_default();
         let because = facts.rejected.as_ref().or(facts.failed.as_ref()).map(|(_, why)| why.to_string());
         let outcome_of = match (&facts.rejected, &facts.failed, facts.succeeded) {
@@ -192,7 +192,7 @@ pub(super) fn summary(outcome: &Outcome, evictions: u64) -> ChurnSummary {
     let cycles = cycles::find(outcome, &removals);
     let commands = &outcome.record.commands;
     let decision = |(index, facts): (usize, &CommandFacts)| {
-        DecisionFigures::of(outcome, CommandId(u32::try_from(index).unwrap_or(u32::MAX)), facts)
+        DecisionFigures::new(outcome, CommandId(u32::try_from(index).unwrap_or(u32::MAX)), facts)
     };
     ChurnSummary {
         evictions,

@@ -175,7 +175,7 @@ fn control_plane(outcome: &Outcome) -> Option<ControlPlaneFigures> {
 pub(super) fn summary(outcome: &Outcome) -> ControllerSummary {
     let duration = outcome.about.duration.as_secs_f64();
     let figures = |own: ControllerLoop| {
-        let facts = outcome.record.controllers.of(own);
+        let facts = outcome.record.controllers.facts(own);
         let busy = facts.busy.as_secs_f64();
         (facts.runs > 0).then(|| LoopFigures {
             name: own.as_str().to_owned(),

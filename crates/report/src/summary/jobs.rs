@@ -33,7 +33,7 @@ fn is_none(count: &u64) -> bool {
 
 /// What is known of one workload.
 #[derive(Default)]
-struct Known<'o> {
+struct WorkloadJobs<'o> {
     due: u64,
     /// When the last was due; `None` where no schedule says it.
     last: Option<SimTime>,
@@ -42,7 +42,7 @@ struct Known<'o> {
 
 /// What became of Jobs; `None` where none was due.
 pub(super) fn figures(outcome: &Outcome) -> Option<JobFigures> {
-    let mut all: BTreeMap<WorkloadId, Known<'_>> = BTreeMap::new();
+    let mut all: BTreeMap<WorkloadId, WorkloadJobs<'_>> = BTreeMap::new();
     for (workload, at) in &outcome.record.jobs_due {
         let own = all.entry(*workload).or_default();
         own.due += 1;
@@ -53,11 +53,11 @@ pub(super) fn figures(outcome: &Outcome) -> Option<JobFigures> {
     for job in outcome.record.jobs.iter().filter(is_own) {
         all.entry(job.workload).or_default().jobs.push(job);
     }
-    let figures = all.values().fold(JobFigures::default(), |sum, own| sum.and(&of(own, outcome.about.counts_from())));
+    let figures = all.values().fold(JobFigures::default(), |sum, own| sum.and(&job_figures(own, outcome.about.counts_from())));
     (figures.due > 0).then_some(figures)
 }
 
-fn of(own: &Known<'_>, counts_from: SimTime) -> JobFigures {
+fn job_figures(own: &WorkloadJobs<'_>, counts_from: SimTime) -> JobFigures {
     let ended = |kind| own.jobs.iter().filter(|job| job.end.is_some_and(|end| end.kind == kind)).count() as u64;
     let complete = ended(JobOutcomeKind::Complete);
     let is_newest = |job: &&&JobFacts| job.end.is_none() && own.last.is_some_and(|last| job.created >= last);
@@ -85,7 +85,7 @@ impl JobFigures {
 
 #[cfg(test)]
 mod tests {
-    use super::{Known, of};
+    use super::{WorkloadJobs, job_figures};
     use crate::domain::{SimDuration, SimTime, WorkloadId};
     use nodecast_world::record::{JobFacts, JobOutcome, JobOutcomeKind};
 
@@ -106,8 +106,8 @@ mod tests {
     }
 
     fn undone(due: u64, last: Option<i64>, jobs: &[JobFacts]) -> (u64, u64) {
-        let known = Known { due, last: last.map(at), jobs: jobs.iter().collect() };
-        let figures = of(&known, SimTime::ZERO);
+        let known = WorkloadJobs { due, last: last.map(at), jobs: jobs.iter().collect() };
+        let figures = job_figures(&known, SimTime::ZERO);
         (figures.due, figures.undone)
     }
 

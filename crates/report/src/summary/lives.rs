@@ -61,8 +61,8 @@ pub(super) fn pods(outcome: &Outcome) -> PodSummary {
             readiness.extend(ready.map(|ready| ready - pod.created));
         }
     }
-    let created_to_ready = Distribution::of(&SortedSpans::new(readiness));
-    let waits = waits::Waits::of(outcome);
+    let created_to_ready = Distribution::from_spans(&SortedSpans::new(readiness));
+    let waits = waits::Waits::from_outcome(outcome);
     let of_own = waits.of_placeholders(false);
     let [restarts] = events(outcome, [EventKind::PodKilled]);
     PodSummary {
@@ -170,7 +170,7 @@ pub(super) fn nodes(outcome: &Outcome) -> NodeSummary {
             .map(|(end, count)| Count { name: end.as_str().to_owned(), count })
             .collect(),
         draining_at_end: nodes.iter().filter(|node| node.is_draining()).count() as u64,
-        launch_to_ready: Distribution::of(&SortedSpans::new(to_ready)),
+        launch_to_ready: Distribution::from_spans(&SortedSpans::new(to_ready)),
         mean_lifetime_seconds: SortedSpans::new(lifetimes).mean_seconds().map(|seconds| rounded(seconds, 6)),
     }
 }

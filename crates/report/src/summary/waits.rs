@@ -50,11 +50,11 @@ pub struct PriorityWaits {
 
 impl WaitFigures {
     /// The figures of these waits.
-    fn of(waits: Vec<SimDuration>) -> Self {
+    fn from_waits(waits: Vec<SimDuration>) -> Self {
         Self {
             pods: waits.len() as u64,
             waited: waits.iter().filter(|wait| **wait > WAITED).count() as u64,
-            wait_for_node: Distribution::of(&SortedSpans::new(waits)),
+            wait_for_node: Distribution::from_spans(&SortedSpans::new(waits)),
         }
     }
 }
@@ -72,7 +72,7 @@ struct Kind {
 
 impl Waits {
     /// Those of a run.
-    pub(super) fn of(outcome: &Outcome) -> Self {
+    pub(super) fn from_outcome(outcome: &Outcome) -> Self {
         let end = SimTime::ZERO + outcome.about.duration;
         let pods = outcome.record.pods.unnamed();
         let firsts = made_anew::firsts(outcome);
@@ -94,7 +94,7 @@ impl Waits {
         // There may be millions: room for all of them at once, and no more.
         let mut all = Vec::with_capacity(own().map(Vec::len).sum());
         own().for_each(|waits| all.extend_from_slice(waits));
-        WaitFigures::of(all)
+        WaitFigures::from_waits(all)
     }
 
     /// The waits of placeholders, or of all others.

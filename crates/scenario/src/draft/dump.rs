@@ -190,9 +190,9 @@ struct Dump<'s> {
     /// ReplicaSets that a Deployment or Rollout made.
     sets: Vec<Object<'s>>,
     /// How Karpenter is set up, where a Deployment runs it.
-    karpenter: Option<karpenter::Stated>,
+    karpenter: Option<karpenter::DeploymentEnvironment>,
     /// The same of one of its pods, which counts where there is no Deployment.
-    karpenter_pod: Option<karpenter::Stated>,
+    karpenter_pod: Option<karpenter::DeploymentEnvironment>,
 }
 
 /// The draft of a scenario that is made of `sources`.
@@ -212,7 +212,7 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
     }
     leave_out_described_groups(&mut dump, &mut notes);
     limits::label(&mut dump.nodes, &described, &mut notes);
-    let mut cluster = Cluster::of(&dump, wishes, catalog, &mut notes)?;
+    let mut cluster = Cluster::new(&dump, wishes, catalog, &mut notes)?;
     ending::take_up(&mut dump, &mut notes);
     let passing = Passing::take(&mut dump);
     injected::containers(&mut dump, &mut notes);
@@ -242,7 +242,7 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
     // A replay begins when the observation does, with other nodes than those of the dump's moment.
     let found = if wishes.observed.is_some() { None } else { found::file(&running) };
     let trace = trace(&dump, (&passing, &jobs), (&cluster, wishes.observed.as_ref()), &mut notes)?;
-    let migration = Migration::of(&dump, &cluster, &groups);
+    let migration = Migration::new(&dump, &cluster, &groups);
     let regrouped = regrouping::groups(&dump, &cluster, &mut notes);
     let autoscaler = (!regrouped.is_empty()).then(|| regrouping::file(&dump));
     let to_auto_mode = auto_mode::has_counterpart(&dump, &cluster);
@@ -254,7 +254,7 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
     };
     let counted_requests = replayed.iter().any(|load| load.cpu_per_request.is_some());
     let loads = (demand.loads.len() + replayed.len(), counted_requests);
-    let bill = bill::Stated::of(&dump, &cluster, loads, &mut notes);
+    let bill = bill::BillFacts::new(&dump, &cluster, loads, &mut notes);
     // The nodes of the dump's moment say nothing of a window that is replayed.
     let remark = inventory::sentence(&dump, &cluster.region).filter(|_| wishes.observed.is_none());
     let scenario = text::scenario(&text::Facts {
@@ -339,10 +339,10 @@ fn not_a_dump(error: ScenarioError) -> ScenarioError {
 
 /// Sorts the objects; of two of one kind and name the later counts.
 fn sorted<'s>(all: Vec<Object<'s>>, notes: &mut Notes) -> Dump<'s> {
-    let stand_ins = StandIns::of(&all);
-    let targets = Targets::of(&all, &stand_ins);
-    let mut dump = Dump { makers: Makers::of(&all), stand_ins, targets, ..Dump::default() };
-    let going = Ending::of(&all);
+    let stand_ins = StandIns::from_objects(&all);
+    let targets = Targets::new(&all, &stand_ins);
+    let mut dump = Dump { makers: Makers::from_objects(&all), stand_ins, targets, ..Dump::default() };
+    let going = Ending::from_objects(&all);
     dump.scaled_objects = all.iter().filter(|own| own.kind == SCALED_OBJECT).map(Object::full_name).collect();
     let templates = all.iter().filter(|own| TEMPLATES.contains(&&*own.kind));
     dump.templates = templates.map(|own| (own.kind.clone(), own.full_name())).collect();
@@ -402,7 +402,7 @@ fn sort<'s>(mut object: Object<'s>, dump: &mut Dump<'s>) {
             if found::is_placed(&object) {
                 // A dump of pods alone shows its Karpenter too; a Deployment goes before them.
                 if controlled && cluster::is_of_karpenter(&object) {
-                    dump.karpenter_pod.get_or_insert_with(|| karpenter::Stated::of(&object));
+                    dump.karpenter_pod.get_or_insert_with(|| karpenter::DeploymentEnvironment::from_deployment(&object));
                 }
                 dump.running.push(object.clone());
             }
@@ -431,7 +431,7 @@ fn sort<'s>(mut object: Object<'s>, dump: &mut Dump<'s>) {
             return;
         }
         "Deployment" if cluster::is_of_karpenter(&object) => {
-            dump.karpenter.get_or_insert_with(|| karpenter::Stated::of(&object));
+            dump.karpenter.get_or_insert_with(|| karpenter::DeploymentEnvironment::from_deployment(&object));
         }
         _ => {}
     }
@@ -521,7 +521,7 @@ fn trace<'s>(
 ) -> Result<Option<Trace>, ScenarioError> {
     let alone =
         |object: &Object<'s>| read(std::slice::from_ref(object.source), std::slice::from_ref(object), &cluster.region);
-    let mut known = recorded::Known::default();
+    let mut known = recorded::KnownRequests::default();
     for job in jobs {
         alone(job)?.jobs.iter().for_each(|own| known.job(job.full_name(), &own.spec.template));
     }

@@ -18,14 +18,14 @@ const WEEK: SimDuration = SimDuration::from_secs(7 * 86_400);
 
 /// What is stated of EKS Auto Mode, laid over what holds otherwise.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Stated {
+pub(super) struct AutoModeLayer {
     node_pools: Option<Vec<BuiltIn>>,
     shares: FeeShares,
     every: Option<SimDuration>,
     weekday: Option<u32>,
 }
 
-impl Stated {
+impl AutoModeLayer {
     /// What a policy states over this.
     pub(super) fn with(mut self, keys: AutoModeKeys) -> Self {
         self.node_pools = keys.node_pools.or(self.node_pools);

@@ -30,7 +30,7 @@ const GARBAGE_PERIOD: SimDuration = SimDuration::from_secs(120);
 
 /// Drops the warnings of missing `consolidateAfter` where every policy has a Karpenter that does not require it.
 pub(super) fn drop_optional(scenario: &Scenario, warnings: &mut Vec<Warning>) {
-    let optional = |policy: &PolicyVariant| Behaviour::of(policy.versions.karpenter).defaults_consolidate_after;
+    let optional = |policy: &PolicyVariant| Behaviour::for_release(policy.versions.karpenter).defaults_consolidate_after;
     if scenario.policies.iter().all(optional) {
         warnings.retain(|warning| warning.lint().is_none_or(|lint| lint.id() != CONSOLIDATE_AFTER_MISSING.id()));
     }
@@ -67,7 +67,7 @@ pub(crate) struct Workloads {
 
 impl Workloads {
     /// Everything that exists under any policy at any time.
-    pub(super) fn of(policies: &[PolicyVariant], actions: &[Placed]) -> Self {
+    pub(super) fn new(policies: &[PolicyVariant], actions: &[Placed]) -> Self {
         let manifests = manifests(policies, actions);
         let jobs = manifests.iter().flat_map(|manifests| &manifests.scaled_jobs);
         let scaled_jobs = jobs.map(|job| ObjectName { namespace: job.namespace, name: job.name }).collect();
@@ -234,7 +234,7 @@ pub(super) fn timeline(
     policies: &[PolicyVariant],
 ) -> Result<(), ScenarioError> {
     let all = manifests(policies, &timeline.actions);
-    let mut limits = GroupLimits::of(policies);
+    let mut limits = GroupLimits::from_policies(policies);
     for placed in &timeline.actions {
         match placed.action.action {
             Action::Scale { workload, .. } => {
@@ -383,7 +383,7 @@ struct GroupLimits(Vec<BTreeMap<Symbol, (u32, u32)>>);
 
 impl GroupLimits {
     /// Those at the start.
-    fn of(policies: &[PolicyVariant]) -> Self {
+    fn from_policies(policies: &[PolicyVariant]) -> Self {
         let sizes = |group: &NodeGroup| (group.name, (group.min_size, group.max_size));
         Self(policies.iter().map(|policy| policy.manifests.node_groups.iter().map(sizes).collect()).collect())
     }

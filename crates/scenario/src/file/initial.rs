@@ -14,7 +14,7 @@ pub(crate) fn read<'s>(
     what: &str,
 ) -> Result<Arc<Inventory>, ScenarioError> {
     let objects = reading.files.manifest_file(&reading.reader, node, what)?;
-    let (inventory, mut warnings) = Inventory::of(objects);
+    let (inventory, mut warnings) = Inventory::from_objects(objects);
     reading.files.warnings.append(&mut warnings);
     if inventory.nodes.is_empty() {
         return Err(reading

@@ -17,7 +17,7 @@ use crate::reader::{Fields, Reader};
 use crate::schema::cluster::{Tier, VersionsKeys};
 use crate::schema::fargate::FargateKeys;
 use crate::schema::kind::Placed;
-use crate::schema::policies::{AutoModeKeys, ControllerTimeKeys, ControllerTimes, Handler, KarpenterKeys, Stated};
+use crate::schema::policies::{AutoModeKeys, ControllerTimeKeys, ControllerTimes, Handler, KarpenterKeys, TimeSetting};
 use crate::schema::vertical::VerticalKeys;
 use crate::schema::whole::SCENARIO;
 use crate::source::{Limits, Source};
@@ -41,7 +41,7 @@ pub(super) struct Overlay {
     /// Karpenter's feature gates.
     pub(super) gates: FeatureGates,
     /// What is stated of EKS Auto Mode.
-    pub(super) auto_mode: auto_mode::Stated,
+    pub(super) auto_mode: auto_mode::AutoModeLayer,
     /// EKS on Fargate.
     pub(super) fargate: FargateSettings,
     /// Fargate profiles that ClusterConfigs of the scenario bring beside those that it states itself, until these are read.
@@ -75,7 +75,7 @@ impl Overlay {
             options: KarpenterOptions::default(),
             default_spread: Vec::new(),
             gates: FeatureGates::default(),
-            auto_mode: auto_mode::Stated::default(),
+            auto_mode: auto_mode::AutoModeLayer::default(),
             fargate: FargateSettings::default(),
             brought: manifests.fargate_profiles.clone(),
             vertical: vertical::Flags::default(),
@@ -133,9 +133,9 @@ impl Overlay {
             self.handler = Some((TerminationHandler { daemon_set, rebalance }, at));
         }
         match optional::<ControllerTimes>(reading, fields, "controller_time")? {
-            Some(Stated::Measured) => self.controller_time = ControllerTime::MEASURED,
-            Some(Stated::Nothing) => self.controller_time = ControllerTime::NONE,
-            Some(Stated::Keys(stated)) => lay_time(&mut self.controller_time, stated),
+            Some(TimeSetting::Measured) => self.controller_time = ControllerTime::MEASURED,
+            Some(TimeSetting::Nothing) => self.controller_time = ControllerTime::NONE,
+            Some(TimeSetting::Keys(stated)) => lay_time(&mut self.controller_time, stated),
             None => {}
         }
         Ok(self)
@@ -270,14 +270,14 @@ fn lay_time(time: &mut ControllerTime, stated: ControllerTimeKeys) {
 fn lay_one<T: Copy, K>(
     holds: &mut Option<T>,
     measured: Option<T>,
-    stated: Option<Stated<K>>,
+    stated: Option<TimeSetting<K>>,
     lay_keys: impl Fn(&mut T, K),
 ) {
     match stated {
         None => {}
-        Some(Stated::Measured) => *holds = measured,
-        Some(Stated::Nothing) => *holds = None,
-        Some(Stated::Keys(keys)) => {
+        Some(TimeSetting::Measured) => *holds = measured,
+        Some(TimeSetting::Nothing) => *holds = None,
+        Some(TimeSetting::Keys(keys)) => {
             *holds = holds.or(measured);
             if let Some(time) = holds {
                 lay_keys(time, keys);

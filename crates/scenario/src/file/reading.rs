@@ -14,7 +14,7 @@ use crate::edits::{Edit, note_objects};
 use crate::error::{Place, ScenarioError, Warning};
 use crate::manifests::{Manifests, UNKNOWN_KIND, read_documents};
 use crate::reader::{Fields, Reader};
-use crate::source::{Held, Limits, Source, load, read_bounded, sha256_hex};
+use crate::source::{InMemoryFiles, Limits, Source, load, read_bounded, sha256_hex};
 use crate::tree::{self, Location, Node, Variables};
 use nodecast_settings::lints;
 
@@ -100,7 +100,7 @@ pub(crate) struct Files<'a> {
     pub(super) variables: Variables,
     pub(super) limits: &'a Limits,
     /// Texts that stand in for files; no other file is read then.
-    pub(super) held: Option<&'a Held>,
+    pub(super) held: Option<&'a InMemoryFiles>,
     pub(super) region: &'a Region,
     pub(super) inputs: Vec<InputFile>,
     pub(super) warnings: Vec<Warning>,
@@ -283,7 +283,7 @@ impl<'a> Files<'a> {
             documents.iter().for_each(|document| note_objects(document, &mut self.objects));
         }
         if let Some(kept) = &mut self.kept {
-            let document = |own| Document { file: Some(name.to_owned()), content: Content::of(own) };
+            let document = |own| Document { file: Some(name.to_owned()), content: Content::from_node(own) };
             kept.extend(documents.iter().map(document));
         }
         read_documents(source, documents, Some(self.region))

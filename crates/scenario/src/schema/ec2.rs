@@ -183,27 +183,27 @@ section! {
     QUOTAS: "`quotas`", "`ec2.quotas`";
     struct QuotaKeys: {} aside {
         /// Families A, C, D, H, I, M, R, T, Z.
-        standard: Vcpus = Quotas::default().of(QuotaClass::Standard);
+        standard: Vcpus = Quotas::default().limit(QuotaClass::Standard);
         /// Families G and VT.
-        graphics: Vcpus = Quotas::default().of(QuotaClass::Graphics);
+        graphics: Vcpus = Quotas::default().limit(QuotaClass::Graphics);
         /// Family P, which has to be asked for.
-        parallel: Vcpus = Quotas::default().of(QuotaClass::Parallel);
+        parallel: Vcpus = Quotas::default().limit(QuotaClass::Parallel);
         /// Family F.
-        f: Vcpus = Quotas::default().of(QuotaClass::F);
+        f: Vcpus = Quotas::default().limit(QuotaClass::F);
         /// Family Inf.
-        inf: Vcpus = Quotas::default().of(QuotaClass::Inf);
+        inf: Vcpus = Quotas::default().limit(QuotaClass::Inf);
         /// Family X.
-        x: Vcpus = Quotas::default().of(QuotaClass::X);
+        x: Vcpus = Quotas::default().limit(QuotaClass::X);
         /// Family DL.
-        dl: Vcpus = Quotas::default().of(QuotaClass::Dl);
+        dl: Vcpus = Quotas::default().limit(QuotaClass::Dl);
         /// Family Trn.
-        trn: Vcpus = Quotas::default().of(QuotaClass::Trn);
+        trn: Vcpus = Quotas::default().limit(QuotaClass::Trn);
         /// Family HPC.
-        hpc: Vcpus = Quotas::default().of(QuotaClass::Hpc);
+        hpc: Vcpus = Quotas::default().limit(QuotaClass::Hpc);
         /// Family U.
-        high_memory: Vcpus = Quotas::default().of(QuotaClass::HighMemory);
+        high_memory: Vcpus = Quotas::default().limit(QuotaClass::HighMemory);
         /// Everything else.
-        other: Vcpus = Quotas::default().of(QuotaClass::Other);
+        other: Vcpus = Quotas::default().limit(QuotaClass::Other);
     }
 }
 
@@ -358,7 +358,7 @@ pub enum PriceSource {
 }
 
 /// The stages of Amazon Linux 2023.
-const STANDARD: BootStages = BootStages::of(AmiFamily::AL2023);
+const STANDARD: BootStages = BootStages::from_family(AmiFamily::AL2023);
 
 words! {
     /// How prices move.
@@ -375,10 +375,10 @@ words! {
 words! {
     /// Whose machine images boot.
     MachineImages: BootStages,
-    "al2" => BootStages::of(AmiFamily::AL2),
+    "al2" => BootStages::from_family(AmiFamily::AL2),
     "al2023" => STANDARD,
-    "bottlerocket" => BootStages::of(AmiFamily::Bottlerocket),
-    "windows" => BootStages::of(AmiFamily::Windows2022),
+    "bottlerocket" => BootStages::from_family(AmiFamily::Bottlerocket),
+    "windows" => BootStages::from_family(AmiFamily::Windows2022),
 }
 
 words! {

@@ -306,13 +306,13 @@ section! {
 ";
     struct ControllerTimeKeys {
         /// How fast its controllers make and delete pods.
-        kube_controller_manager: Time<ControllerManagerTime>, over Stated::Measured;
+        kube_controller_manager: Time<ControllerManagerTime>, over TimeSetting::Measured;
         /// How fast it binds pods.
-        kube_scheduler: Time<SchedulerTime>, over Stated::Measured;
+        kube_scheduler: Time<SchedulerTime>, over TimeSetting::Measured;
         /// How long Karpenter's scheduling passes and looks at nodes take.
-        karpenter: Time<KarpenterTime>, over Stated::Measured;
+        karpenter: Time<KarpenterTime>, over TimeSetting::Measured;
         /// How long an iteration of Cluster Autoscaler takes.
-        cluster_autoscaler: Time<ClusterAutoscalerTime>, over Stated::Measured;
+        cluster_autoscaler: Time<ClusterAutoscalerTime>, over TimeSetting::Measured;
     }
 }
 
@@ -455,7 +455,7 @@ words! {
 
 /// How long a controller takes: as measured, no time, or by keys that are laid over what holds otherwise.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Stated<K> {
+pub enum TimeSetting<K> {
     /// As measured.
     Measured,
     /// No time.
@@ -472,7 +472,7 @@ impl<K: Kind> Time<K> {
 }
 
 impl<K: Kind> Kind for Time<K> {
-    type Value = Stated<K::Value>;
+    type Value = TimeSetting<K::Value>;
 
     fn form() -> Form {
         Form::Either(Box::new(Form::Words(Self::WORDS.iter().map(|(word, _)| *word).collect())), Box::new(K::form()))
@@ -480,10 +480,10 @@ impl<K: Kind> Kind for Time<K> {
 
     fn read<'s>(reading: &mut Reading<'_, 's>, node: &Node<'s>, what: &str) -> Read<Self::Value> {
         if node.as_text().is_none() {
-            return K::read(reading, node, what).map(Stated::Keys);
+            return K::read(reading, node, what).map(TimeSetting::Keys);
         }
         let measured = reading.reader.choice(node, "controller_time", Self::WORDS)?;
-        Ok(if measured { Stated::Measured } else { Stated::Nothing })
+        Ok(if measured { TimeSetting::Measured } else { TimeSetting::Nothing })
     }
 }
 

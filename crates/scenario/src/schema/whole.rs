@@ -15,7 +15,7 @@ use super::kind::{Bytes, Cost, File, FolderName, Name, NotNegative, Placed, Scal
 use super::load::LoadEntry;
 use super::metrics::{ExternalMetrics, Queues};
 use super::names::AnyWorkload;
-use super::policies::{AutoModeKeys, ControllerTimes, Handler, KarpenterKeys, Policies, Stated};
+use super::policies::{AutoModeKeys, ControllerTimes, Handler, KarpenterKeys, Policies, TimeSetting};
 use super::timeline::StepEntry;
 use super::usage::UsageEntry;
 use super::vertical::VerticalKeys;
@@ -85,7 +85,7 @@ allow: [NC0404]
         /// AWS Node Termination Handler, for all policies.
         node_termination_handler: Handler, or "not installed";
         /// How long controllers take, and how fast they may call the API server, for all policies.
-        controller_time: ControllerTimes = Stated::Measured;
+        controller_time: ControllerTimes = TimeSetting::Measured;
         /// Kubernetes objects that exist from the start under every policy, as you apply them: files in YAML or JSON
         /// with any number of documents. [Which kinds are read](#manifests).
         manifests: Vec<File>, or "none";

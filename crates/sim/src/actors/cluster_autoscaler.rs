@@ -29,7 +29,7 @@ use rustc_hash::FxHashMap;
 pub(super) use removal::{batch_deletes, proceed as removal_proceeds};
 
 use super::event::{LoopEvent, class};
-use super::news::News;
+use super::news::ActorEvent;
 use super::node_groups::NodeGroups;
 use super::scheduler_loop::SchedulerLoop;
 use super::setup::{Autoscaler, Setup};
@@ -71,7 +71,7 @@ pub(super) struct AutoscalerLoop {
     pods: FxHashMap<(WorkloadId, usize, PodVolumes), observation::KnownTemplate>,
     /// The pods as seen last.
     views: Derived<Arc<Vec<PodView>>>,
-    noted: notes::Noted,
+    noted: notes::LastReasons,
     /// An iteration whose time is not over.
     thought: Option<Box<Thought>>,
     /// Pods for which the last one looked for new places.
@@ -90,7 +90,7 @@ pub(super) struct AutoscalerLoop {
 #[derive(Debug)]
 struct Thought {
     /// What it saw at its start.
-    seen: observation::Seen,
+    seen: observation::IterationInput,
     began: SimTime,
 }
 
@@ -175,10 +175,10 @@ pub(super) fn handle(
 }
 
 /// What it does not look up when its loop comes round.
-pub(super) fn observe(sim: &mut Sim<'_>, autoscaler: &mut AutoscalerLoop, now: SimTime, news: News) {
+pub(super) fn observe(sim: &mut Sim<'_>, autoscaler: &mut AutoscalerLoop, now: SimTime, news: ActorEvent) {
     match news {
-        News::PodUnschedulable(_) => pod_unschedulable(sim, autoscaler, now),
-        News::NodeGone(node) | News::NodeDeleted(node) => node_gone(autoscaler, node),
+        ActorEvent::PodUnschedulable(_) => pod_unschedulable(sim, autoscaler, now),
+        ActorEvent::NodeGone(node) | ActorEvent::NodeDeleted(node) => node_gone(autoscaler, node),
         _ => {}
     }
 }
@@ -251,7 +251,7 @@ fn iterate_in_time(
     autoscaler.starts = [autoscaler.starts[1], now];
     autoscaler.is_busy = true;
     let began = match &read {
-        Ok(()) => Some(observation::Seen::new(sim, autoscaler, lists, program.flags())),
+        Ok(()) => Some(observation::IterationInput::new(sim, autoscaler, lists, program.flags())),
         Err(error) => {
             sim.world.note(now, EventKind::CallFailed, None, format!("Cluster Autoscaler: {error}"));
             None
@@ -279,7 +279,7 @@ fn iterate_in_time(
 fn took(
     autoscaler: &AutoscalerLoop,
     program: &mut ClusterAutoscaler,
-    seen: &observation::Seen,
+    seen: &observation::IterationInput,
     now: SimTime,
 ) -> (SimDuration, bool) {
     let around = model::around(seen.node_count() as u64, seen.group_count() as u64, autoscaler.moved_pods);
@@ -335,7 +335,7 @@ fn run(
     program: &mut ClusterAutoscaler,
     now: SimTime,
 ) {
-    let seen = observation::Seen::new(sim, autoscaler, lists, program.flags());
+    let seen = observation::IterationInput::new(sim, autoscaler, lists, program.flags());
     let iteration = conclude(sim, autoscaler, program, now, (&seen, now));
     carry_out(sim, autoscaler, program, now, &seen, &iteration);
 }
@@ -355,7 +355,7 @@ fn conclude(
     autoscaler: &mut AutoscalerLoop,
     program: &mut ClusterAutoscaler,
     now: SimTime,
-    (seen, began): (&observation::Seen, SimTime),
+    (seen, began): (&observation::IterationInput, SimTime),
 ) -> Iteration {
     let mut ties = ties(sim.streams, autoscaler.iterations);
     let mut calls = groups::Calls { sim, autoscaler, now };
@@ -370,7 +370,7 @@ fn conclude(
 fn chosen(
     program: &ClusterAutoscaler,
     now: SimTime,
-    seen: &observation::Seen,
+    seen: &observation::IterationInput,
     iteration: &Iteration,
 ) -> Vec<removal::Chosen> {
     let found = &iteration.scale_down;
@@ -389,7 +389,7 @@ fn carry_out(
     autoscaler: &mut AutoscalerLoop,
     program: &mut ClusterAutoscaler,
     now: SimTime,
-    seen: &observation::Seen,
+    seen: &observation::IterationInput,
     iteration: &Iteration,
 ) {
     if !removal::begin(sim, autoscaler, now, &chosen(program, now, seen, iteration)) {
@@ -414,7 +414,7 @@ fn set_soft_taint(sim: &mut Sim<'_>, autoscaler: &AutoscalerLoop, node: NodeId, 
     } else {
         sim.world.untaint_node(node, DELETION_CANDIDATE.into());
     }
-    sim.tell(News::NodeTainted(node));
+    sim.tell(ActorEvent::NodeTainted(node));
 }
 
 /// When the answer to a call that is asked for now is there; `None` where calls take no time.

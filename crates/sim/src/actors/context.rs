@@ -15,7 +15,7 @@ use super::kubectl::drain::Drains;
 use super::kubelet::Images;
 use super::load_loop::Loads;
 use super::metrics_server::MetricsServer;
-use super::news::News;
+use super::news::ActorEvent;
 use super::node_groups::NodeGroups;
 use super::node_templates::NodeTemplates;
 use super::pod_trace::TraceLoop;
@@ -148,10 +148,10 @@ impl<'s> Context<'s> {
         let manager = time.controller_manager.map(|time| self.controllers.limits(time.calls));
         let scheduler = || {
             let (limit, rate) = self.scheduler.call_limit()?;
-            LimitFacts::of("kube-scheduler", rate, limit.used())
+            LimitFacts::new("kube-scheduler", rate, limit.used())
         };
         let facts =
-            |name, rate: Option<CallRate>, limit: Option<&CallLimit>| LimitFacts::of(name, rate?, limit?.used());
+            |name, rate: Option<CallRate>, limit: Option<&CallLimit>| LimitFacts::new(name, rate?, limit?.used());
         let karpenter = facts("karpenter", time.karpenter.map(|time| time.calls), self.karpenter.call_limit());
         let rate = time.cluster_autoscaler.map(|time| time.calls);
         let autoscaler = facts("cluster-autoscaler", rate, self.cluster_autoscaler.call_limit());
@@ -189,7 +189,7 @@ impl<'s> Context<'s> {
     }
 
     /// Publishes what has become of a pod or a node, to all listeners at once. The cluster must have changed already.
-    pub(super) fn tell(&mut self, now: SimTime, news: News) {
+    pub(super) fn tell(&mut self, now: SimTime, news: ActorEvent) {
         let _ = now;
         self.sim.tell(news);
     }

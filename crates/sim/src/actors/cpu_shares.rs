@@ -216,7 +216,7 @@ impl CpuShares {
     fn count_pod(&mut self, sim: &Sim<'_>, loads: &mut Loads, pod: PodId, change: i64) {
         let state = sim.world.pod(pod);
         let Some(node) = state.node else { return };
-        let Some(&load) = loads.of.of(state.workload).first() else { return };
+        let Some(&load) = loads.of.indices(state.workload).first() else { return };
         let (limit, requested) = (state.spec.working_cpu_limit_milli(), state.requests.cpu_milli());
         let replicas = &mut loads.all[load].replicas;
         if change > 0 {

@@ -55,7 +55,7 @@ impl Accounts {
         self.0.is_empty()
     }
 
-    fn of(&mut self, node: NodeId) -> Option<&mut Account> {
+    fn account(&mut self, node: NodeId) -> Option<&mut Account> {
         match self.0.get_mut(node.index())? {
             Slot::Open(account) => Some(account),
             Slot::None | Slot::Unopened => None,
@@ -91,7 +91,7 @@ impl CpuShares {
         for &node in nodes {
             self.open(sim, node);
             let wanted = self.wanted_on(node);
-            let Some(account) = self.credits.of(node) else { continue };
+            let Some(account) = self.credits.account(node) else { continue };
             if account.limited && wanted <= account.credits.baseline() {
                 self.set_limited(sim, loads, now, node, false);
             }
@@ -101,7 +101,7 @@ impl CpuShares {
 
     /// The credits of a node are spent.
     pub(super) fn spent(&mut self, sim: &mut Sim<'_>, loads: &mut Loads, now: SimTime, node: NodeId) {
-        let Some(account) = self.credits.of(node) else { return };
+        let Some(account) = self.credits.account(node) else { return };
         account.timer = None;
         if sim.world.node(node).phase >= NodePhase::Terminating {
             return;
@@ -122,7 +122,7 @@ impl CpuShares {
     }
 
     fn set_limited(&mut self, sim: &mut Sim<'_>, loads: &mut Loads, now: SimTime, node: NodeId, limited: bool) {
-        if let Some(account) = self.credits.of(node) {
+        if let Some(account) = self.credits.account(node) {
             account.limited = limited;
         }
         self.capacity_changed(sim, loads, now, node);
@@ -131,7 +131,7 @@ impl CpuShares {
     /// So much is wanted on the node from now on: what it gets of that is charged.
     fn charge(&mut self, sim: &mut Sim<'_>, now: SimTime, node: NodeId, wanted: i64) {
         let used = wanted.min(cpu_shares::capacity(&sim.world, &self.credits, node));
-        let Some(account) = self.credits.of(node) else { return };
+        let Some(account) = self.credits.account(node) else { return };
         debug_assert!(used >= 0, "pods on {node:?} use {used}");
         account.credits.set_used(used, now);
         let (at, before) = (account.credits.spent_at().filter(|_| !account.limited), account.timer.take());
@@ -139,7 +139,7 @@ impl CpuShares {
             sim.queue.cancel(timer);
         }
         let timer = at.map(|at| sim.queue.schedule(at, class::MACHINES, NodeEvent::CreditsSpent(node)));
-        if let Some(account) = self.credits.of(node) {
+        if let Some(account) = self.credits.account(node) {
             account.timer = timer;
         }
     }

@@ -7,7 +7,7 @@
 //! Must not: decide what a component makes of the news.
 
 use super::context::Context;
-use super::news::News;
+use super::news::ActorEvent;
 use super::node_autoscaler::{instance_gone, observe};
 use super::sim::Sim;
 use super::workload_controllers::daemon_sets;
@@ -23,7 +23,7 @@ pub(super) fn settle(context: &mut Context<'_>, now: SimTime) {
     while let Some(news) = context.sim.outbox.take() {
         hear(context, now, news);
         observe(context, now, news);
-        if let News::InstanceGone(node) = news
+        if let ActorEvent::InstanceGone(node) = news
             && !instance_gone(context, now, node)
         {
             node_life::remove(&mut context.sim, now, node);
@@ -32,7 +32,7 @@ pub(super) fn settle(context: &mut Context<'_>, now: SimTime) {
 }
 
 /// All components that listen hear the news, but for the node autoscaler, which is the last.
-fn hear(context: &mut Context<'_>, now: SimTime, news: News) {
+fn hear(context: &mut Context<'_>, now: SimTime, news: ActorEvent) {
     let Context {
         sim,
         scheduler,
@@ -58,7 +58,7 @@ fn hear(context: &mut Context<'_>, now: SimTime, news: News) {
         ..
     } = context;
     match news {
-        News::PodCreated(pod) => {
+        ActorEvent::PodCreated(pod) => {
             vertical.admit(sim, pod);
             volumes.pod_created(sim, pod);
             let scheduled = scheduler.pod_created(sim, volumes, pod);
@@ -66,14 +66,14 @@ fn hear(context: &mut Context<'_>, now: SimTime, news: News) {
                 scheduler.queue(sim, now, pod);
             }
         }
-        News::PodBound(pod, node) => {
+        ActorEvent::PodBound(pod, node) => {
             let placed = scheduler.placed(pod);
             volumes.pod_bound(sim, now, pod, node);
             kubelet::take_up(sim, images, volumes, now, pod);
             taint_evictions.pod_bound(sim, now, pod, node);
             scheduler.pod_placed(sim, now, placed);
         }
-        News::PodStarted(pod) => {
+        ActorEvent::PodStarted(pod) => {
             metrics.pod_started(sim, loads, queues, pod);
             match sim.world.workload(sim.world.pod(pod).workload).kind {
                 WorkloadKind::ScaledJob => jobs.pod_started(sim, queues, now, pod),
@@ -83,56 +83,56 @@ fn hear(context: &mut Context<'_>, now: SimTime, news: News) {
             }
             usages.pod_started(sim, pod);
         }
-        News::PodAnswers(pod) => kubelet::ready(sim, now, pod),
-        News::PodServes(pod) => {
+        ActorEvent::PodAnswers(pod) => kubelet::ready(sim, now, pod),
+        ActorEvent::PodServes(pod) => {
             let workload = sim.world.pod(pod).workload;
             metrics_server::begin_serving(sim, metrics, loads, queues, now, pod);
             cpu_shares.pod_ready(sim, loads, pod);
             replicas_changed(context, now, workload);
             context.queues.pod_ready(&mut context.sim, now, pod);
         }
-        News::PodReady(pod) => {
+        ActorEvent::PodReady(pod) => {
             controllers.pod_ready(sim, now, pod);
             // A driver reports its limit before it removes its taint.
             volumes.pod_ready(sim, now, pod);
             startup_taints.pod_ready(sim, now, pod);
         }
-        News::PodServesNoMore(pod) => {
+        ActorEvent::PodStoppedServing(pod) => {
             let workload = sim.world.pod(pod).workload;
             metrics.end_serving(sim, loads, now, pod);
             cpu_shares.pod_unready(sim, loads, pod);
             replicas_changed(context, now, workload);
         }
-        News::PodStartsUp(pod) => metrics.pod_starts_up(sim, usages, pod),
-        News::WorkloadApplied(workload) => {
+        ActorEvent::PodStartsUp(pod) => metrics.pod_starts_up(sim, usages, pod),
+        ActorEvent::WorkloadApplied(workload) => {
             loads.workload_applied(sim, workload);
             queues.workload_applied(sim, workload);
             usages.workload_applied(sim, workload);
         }
-        News::JobsCreated(workload) => job_loop::reconcile(sim, controllers, jobs, queues, vertical, now, workload),
-        News::PodResized(pod) => {
+        ActorEvent::JobsCreated(workload) => job_loop::reconcile(sim, controllers, jobs, queues, vertical, now, workload),
+        ActorEvent::PodResized(pod) => {
             let workload = sim.world.pod(pod).workload;
             scheduler.pod_resized(sim, volumes, now, pod);
             replicas_changed(context, now, workload);
         }
-        News::PodRestarted(pod) => {
+        ActorEvent::PodRestarted(pod) => {
             metrics.container_restarted(pod);
             restarts::containers_end(sim, back_offs, now, pod);
         }
-        News::PodPlaced(pod, node) => scheduler_loop::bound_elsewhere(sim, scheduler, now, pod, node),
-        News::PodFinished(pod) => {
+        ActorEvent::PodPlaced(pod, node) => scheduler_loop::bound_elsewhere(sim, scheduler, now, pod, node),
+        ActorEvent::PodFinished(pod) => {
             fargate.pod_finished(pod);
             volumes.pod_finished(sim, pod);
         }
-        News::ObjectDeleted(pod) => volumes.delete_ended(sim, pod),
-        News::PodDeleted(pod) => pod_trace.pod_leaves(sim, pod),
-        News::PodWithdrawn(pod) => scheduler.forget(pod),
-        News::PodTerminating(pod, _) => {
+        ActorEvent::ObjectDeleted(pod) => volumes.delete_ended(sim, pod),
+        ActorEvent::PodDeleted(pod) => pod_trace.pod_leaves(sim, pod),
+        ActorEvent::PodWithdrawn(pod) => scheduler.forget(pod),
+        ActorEvent::PodTerminating(pod, _) => {
             scheduler.pod_terminating(pod);
             wake_controller(sim, pod);
         }
-        News::PodHurried(pod) => wake_controller(sim, pod),
-        News::PodGone(pod, node) => {
+        ActorEvent::GraceShortened(pod) => wake_controller(sim, pod),
+        ActorEvent::PodGone(pod, node) => {
             volumes.pod_gone(sim, now, pod, false);
             metrics.pod_gone(pod);
             scheduler.pod_removed(sim, now, pod, node);
@@ -143,64 +143,64 @@ fn hear(context: &mut Context<'_>, now: SimTime, news: News) {
             wake_controller(sim, pod);
         }
         // The scheduler has forgotten the node with all that was on it, and an autoscaler hears of the node.
-        News::PodLost(pod) => {
+        ActorEvent::PodLost(pod) => {
             volumes.pod_gone(sim, now, pod, true);
             metrics.pod_gone(pod);
             scheduler.forget_told(pod);
             fargate::pod_gone(sim, fargate, now, pod);
             wake_controller(sim, pod);
         }
-        News::ClaimMade(namespace, name) => scheduler.claim_added(sim, now, (namespace, name)),
-        News::NodeFound(node, instance_type) => {
+        ActorEvent::ClaimMade(namespace, name) => scheduler.claim_added(sim, now, (namespace, name)),
+        ActorEvent::NodeFound(node, instance_type) => {
             if let Some(instance_type) = instance_type {
                 volumes.node_found(sim, node, instance_type);
             }
             scheduler.node_changed(sim, volumes, now, node);
             metrics.node_registered(sim, node);
         }
-        News::NodeRegistered(node, instance_type) => {
+        ActorEvent::NodeRegistered(node, instance_type) => {
             volumes.node_registered(sim, node, instance_type);
             scheduler.node_changed(sim, volumes, now, node);
             metrics.node_registered(sim, node);
             daemon_sets::node_registered(sim, controllers, vertical, now, node);
         }
-        News::NodeUntainted(node) => {
+        ActorEvent::NodeUntainted(node) => {
             scheduler.node_changed(sim, volumes, now, node);
             daemon_sets::node_untainted(sim, controllers, vertical, now, node);
         }
-        News::NodeTainted(node) | News::AttachLimitReported(node) => scheduler.node_changed(sim, volumes, now, node),
-        News::NodeRelabelled(node) => {
+        ActorEvent::NodeTainted(node) | ActorEvent::AttachLimitReported(node) => scheduler.node_changed(sim, volumes, now, node),
+        ActorEvent::NodeRelabelled(node) => {
             scheduler.node_changed(sim, volumes, now, node);
             daemon_sets::node_relabelled(sim, controllers, vertical, now, node);
             taint_evictions.node_changed(sim, now, node);
         }
-        News::NodeGone(node) => {
+        ActorEvent::NodeGone(node) => {
             darkness.forget(node);
             scheduler.node_removed(node);
             volumes.node_gone(sim, now, node);
             images.forget(node);
             startup_taints.forget(node);
         }
-        News::NodeLost(node) => node_groups::node_lost(sim, node_groups, node),
-        News::NodeDeleted(node) => {
+        ActorEvent::NodeLost(node) => node_groups::node_lost(sim, node_groups, node),
+        ActorEvent::NodeDeleted(node) => {
             scheduler.node_removed(node);
             pod_gc::node_gone(sim, now, node);
         }
-        News::TerminationRequested(node) => terminations.request(sim, now, node),
-        News::GroupChanged(group) => node_groups.wake(sim, now, group),
-        News::InstanceEndRequested(instance) => node_groups::end_requested(sim, node_groups, now, instance),
-        News::InstanceLeaves(node) => node_groups.instance_left(sim, now, node),
-        News::InstanceLaunched(node, pool) => {
+        ActorEvent::TerminationRequested(node) => terminations.request(sim, now, node),
+        ActorEvent::GroupChanged(group) => node_groups.wake(sim, now, group),
+        ActorEvent::InstanceEndRequested(instance) => node_groups::end_requested(sim, node_groups, now, instance),
+        ActorEvent::InstanceLeaves(node) => node_groups.instance_left(sim, now, node),
+        ActorEvent::InstanceLaunched(node, pool) => {
             cpu_shares.credits.note(node, pool.instance_type);
             interruption.launched(sim, now, pool);
         }
-        News::PodUnschedulable(_)
-        | News::NodeUsable(_)
-        | News::NodeRegained(_)
-        | News::InstanceGone(_)
-        | News::InterruptionNotice(_)
-        | News::StatusCheckFails(_)
-        | News::ControlPlaneUpgraded => {}
+        ActorEvent::PodUnschedulable(_)
+        | ActorEvent::NodeUsable(_)
+        | ActorEvent::NodeRegained(_)
+        | ActorEvent::InstanceGone(_)
+        | ActorEvent::InterruptionNotice(_)
+        | ActorEvent::StatusCheckFails(_)
+        | ActorEvent::ControlPlaneUpgraded => {}
     }
 }
 

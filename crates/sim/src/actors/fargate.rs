@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::event::{FargateEvent, class};
-use super::news::News;
+use super::news::ActorEvent;
 use super::node_life;
 use super::sim::Sim;
 use super::volumes::Volumes;
@@ -52,7 +52,7 @@ pub(super) struct Fargate {
     rate: Option<LaunchRate>,
     /// vCPUs in use, in thousandths.
     used: i64,
-    taken: BTreeMap<PodId, Taken>,
+    taken: BTreeMap<PodId, AdmittedPod>,
     /// Pods that were there when the run began, with their machines.
     found: BTreeMap<PodId, NodeId>,
     machines: BTreeMap<NodeId, usize>,
@@ -66,7 +66,7 @@ pub(super) struct Fargate {
 
 /// A pod that a profile has taken.
 #[derive(Clone, Copy, Debug)]
-struct Taken {
+struct AdmittedPod {
     profile: Symbol,
     size: Billed,
     /// Which launch of its workload it is.
@@ -111,7 +111,7 @@ pub(super) fn pod_created(
         }
         Ok(size) => {
             let launch = *fargate.launches.entry(workload).and_modify(|own| *own += 1).or_insert(0);
-            let taken = Taken { profile, size, launch, admitted: false, node: None, finished: false };
+            let taken = AdmittedPod { profile, size, launch, admitted: false, node: None, finished: false };
             fargate.taken.insert(pod, taken);
             let rate = fargate.rate.get_or_insert_with(|| LaunchRate::new(settings.burst, settings.per_second));
             let token = rate.take(now);
@@ -236,11 +236,11 @@ fn started(sim: &mut Sim<'_>, fargate: &mut Fargate, now: SimTime, pod: PodId) {
     if let Some(own) = fargate.taken.get_mut(&pod) {
         own.node = Some(node);
     }
-    sim.tell(News::PodPlaced(pod, node));
+    sim.tell(ActorEvent::PodPlaced(pod, node));
 }
 
-fn add_node(sim: &mut Sim<'_>, fargate: &mut Fargate, now: SimTime, zone: Symbol, taken: Taken) -> NodeId {
-    let Taken { profile, size, .. } = taken;
+fn add_node(sim: &mut Sim<'_>, fargate: &mut Fargate, now: SimTime, zone: Symbol, taken: AdmittedPod) -> NodeId {
+    let AdmittedPod { profile, size, .. } = taken;
     let number = fargate.lives.len() + 1;
     let fargate = Symbol::new("fargate");
     let labels = Labels::new()
@@ -280,7 +280,7 @@ fn add_node(sim: &mut Sim<'_>, fargate: &mut Fargate, now: SimTime, zone: Symbol
     let labels = node_life::registration_labels(sim, node);
     sim.world.register_node(node, capacity.clone(), capacity, (&labels, &[]), now);
     sim.world.ready_node(node, now);
-    sim.tell(News::NodeFound(node, None));
+    sim.tell(ActorEvent::NodeFound(node, None));
     node
 }
 

@@ -4,7 +4,7 @@
 pub use super::cluster_autoscaler::inquiry::{
     GroupAnswer, OptionAnswer, SCALE_DOWN_DISABLED, ScaleDownAnswer, ScaleUpAnswer, Standing,
 };
-pub use super::karpenter::inquiry::Keeper;
+pub use super::karpenter::inquiry::DrainBlocker;
 pub use super::vertical::inquiry::{ContainerAnswer, VerticalAnswer};
 pub use nodecast_karpenter::machine::inquiry::{Destination, Launch, NodeAnswer, PodAnswer, Removal};
 
@@ -46,7 +46,7 @@ pub fn stalled_rollouts(context: &Context<'_>) -> Vec<(ObjectName, Option<Symbol
 
 /// The pods that keep a node of Karpenter's from being drained, each with what keeps it there. One that waits for its turn is not among
 /// them. Nothing if the node does not exist yet.
-pub fn kept(context: &mut Context<'_>, now: SimTime, node: NodeId) -> Vec<(PodId, Keeper)> {
+pub fn kept(context: &mut Context<'_>, now: SimTime, node: NodeId) -> Vec<(PodId, DrainBlocker)> {
     karpenter::inquiry::kept(&mut context.karpenter(), now, node)
 }
 

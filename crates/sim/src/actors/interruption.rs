@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::event::{CloudEvent, class};
 use super::kubectl::nodes_called;
-use super::news::News;
+use super::news::ActorEvent;
 use super::node_groups::NodeGroups;
 use super::sim::Sim;
 use super::zone_outage::Darkness;
@@ -160,7 +160,7 @@ pub(super) fn notice(sim: &mut Sim<'_>, node_groups: &mut NodeGroups, now: SimTi
     }
     sim.world.note_node(node, now, EventKind::InterruptionNotice, "EC2 takes the instance in 2 minutes");
     sim.queue.schedule_in(NOTICE, class::CLOUD, CloudEvent::InterruptionDue(node));
-    sim.tell(News::InterruptionNotice(node));
+    sim.tell(ActorEvent::InterruptionNotice(node));
     node_groups::interruption_noticed(sim, node_groups, now, node);
     termination_handler::noticed(sim, now, node);
 }
@@ -177,7 +177,7 @@ fn lose(sim: &mut Sim<'_>, now: SimTime, node: NodeId, (kind, end, why): (EventK
         return;
     }
     sim.world.taint_node(node, Taint::new(well_known::TAINT_NOT_READY, TaintEffect::NoSchedule));
-    sim.tell(News::NodeTainted(node));
+    sim.tell(ActorEvent::NodeTainted(node));
     // Only what EC2 takes back is free of charge in its first hour.
     let gone_in = match end {
         NodeEnd::Interrupted => sim.ec2.reclaim(machine.instance, now),
@@ -300,7 +300,7 @@ fn unluckiest(sim: &Sim<'_>, candidates: impl Iterator<Item = (NodeId, String, u
     let mut candidates: Vec<(u64, NodeId)> = candidates.map(draw).collect();
     // Draws are positive, and the bits of positive numbers are in their order.
     candidates.sort_unstable();
-    let wanted = victims.of(candidates.len());
+    let wanted = victims.count(candidates.len());
     let mut nodes: Vec<NodeId> = candidates.into_iter().take(wanted).map(|(_, node)| node).collect();
     nodes.sort_unstable();
     nodes

@@ -8,7 +8,7 @@ mod launches;
 mod outside;
 
 use super::event::{KarpenterEvent, class};
-use super::news::News;
+use super::news::ActorEvent;
 use super::node_templates::NodeTemplates;
 use super::scheduler_loop::SchedulerLoop;
 use super::setup::{Autoscaler, KarpenterSettings, Setup};
@@ -324,20 +324,20 @@ fn carry_out(parts: &mut Running<'_, '_>, now: SimTime, action: Action) {
         Action::Launched(node, launched) => launches::launched(parts.sim, parts.node_templates, now, node, *launched),
         Action::Taint(node, taint) => {
             parts.sim.world.taint_node(node, taint);
-            parts.sim.tell(News::NodeTainted(node));
+            parts.sim.tell(ActorEvent::NodeTainted(node));
         }
         Action::Untaint(node, key) => {
             parts.sim.world.untaint_node(node, key);
-            parts.sim.tell(News::NodeTainted(node));
+            parts.sim.tell(ActorEvent::NodeTainted(node));
         }
         Action::Initialize(node) => {
             parts.sim.world.initialize_node(node, now);
-            parts.sim.tell(News::NodeTainted(node));
+            parts.sim.tell(ActorEvent::NodeTainted(node));
         }
         Action::Relabel(node, labels) => {
             parts.sim.world.relabel_node(node, *labels);
             if parts.sim.world.node(node).phase == NodePhase::Registered {
-                parts.sim.tell(News::NodeRelabelled(node));
+                parts.sim.tell(ActorEvent::NodeRelabelled(node));
             }
         }
         Action::Evict(pod) => {
@@ -393,23 +393,23 @@ pub(super) fn handle(parts: &mut Running<'_, '_>, now: SimTime, event: Karpenter
 }
 
 /// Tells the machine what is seen of the cluster.
-pub(super) fn observe(parts: &mut Running<'_, '_>, now: SimTime, news: News) {
+pub(super) fn observe(parts: &mut Running<'_, '_>, now: SimTime, news: ActorEvent) {
     let ready = |node, status| Input::ConditionChanged(node, well_known::READY, status);
     let input = match news {
-        News::PodUnschedulable(pod) => Input::PodUnschedulable(pod),
-        News::PodBound(pod, node) => Input::PodBound(pod, node),
-        News::PodTerminating(pod, node) => Input::PodTerminating(pod, node),
-        News::PodGone(_, Some(node)) => Input::PodGone(node),
-        News::PodGone(_, None) => Input::Changed,
-        News::NodeRegistered(node, instance_type) => Input::NodeRegistered(node, instance_type),
-        News::NodeUsable(node) => Input::NodeMayBeInitialized(node),
-        News::NodeLost(node) => ready(node, ConditionStatus::Unknown),
-        News::NodeRegained(node) => ready(node, ConditionStatus::True),
-        News::NodeGone(node) | News::NodeDeleted(node) => Input::NodeGone(node),
-        News::StatusCheckFails(node) => Input::StatusChecked(node, true),
-        News::ControlPlaneUpgraded => Input::ControlPlaneUpgraded,
+        ActorEvent::PodUnschedulable(pod) => Input::PodUnschedulable(pod),
+        ActorEvent::PodBound(pod, node) => Input::PodBound(pod, node),
+        ActorEvent::PodTerminating(pod, node) => Input::PodTerminating(pod, node),
+        ActorEvent::PodGone(_, Some(node)) => Input::PodGone(node),
+        ActorEvent::PodGone(_, None) => Input::Changed,
+        ActorEvent::NodeRegistered(node, instance_type) => Input::NodeRegistered(node, instance_type),
+        ActorEvent::NodeUsable(node) => Input::NodeMayBeInitialized(node),
+        ActorEvent::NodeLost(node) => ready(node, ConditionStatus::Unknown),
+        ActorEvent::NodeRegained(node) => ready(node, ConditionStatus::True),
+        ActorEvent::NodeGone(node) | ActorEvent::NodeDeleted(node) => Input::NodeGone(node),
+        ActorEvent::StatusCheckFails(node) => Input::StatusChecked(node, true),
+        ActorEvent::ControlPlaneUpgraded => Input::ControlPlaneUpgraded,
         // That comes as a message, later.
-        News::InterruptionNotice(node) => return send_notice(parts, now, node),
+        ActorEvent::InterruptionNotice(node) => return send_notice(parts, now, node),
         _ => return,
     };
     tell(parts, now, input);

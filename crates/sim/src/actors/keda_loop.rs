@@ -87,7 +87,7 @@ impl ScaledObjects<'_> {
 }
 
 /// What one read of a trigger gave.
-struct Read {
+struct TriggerReading {
     outcome: FallbackRead,
     state: TriggerState,
     /// Why it failed.
@@ -267,7 +267,7 @@ impl ScaledObjects<'_> {
         index: usize,
         target: WorkloadId,
         by_autoscaler: bool,
-    ) -> Vec<Read> {
+    ) -> Vec<TriggerReading> {
         let count = self.all[index].plan.object.triggers.len();
         (0..count)
             .map(|trigger| self.read_one(sim, (prometheus, &mut *queues), now, (index, trigger), target, by_autoscaler))
@@ -283,11 +283,11 @@ impl ScaledObjects<'_> {
         (index, trigger): (usize, usize),
         target: WorkloadId,
         by_autoscaler: bool,
-    ) -> Read {
+    ) -> TriggerReading {
         let plan = self.all[index].plan;
         let spec = &plan.object.triggers[trigger];
         if spec.source.is_resource() {
-            return Read { outcome: FallbackRead::Nil, state: TriggerState::default(), problem: None };
+            return TriggerReading { outcome: FallbackRead::Nil, state: TriggerState::default(), problem: None };
         }
         let mut memory = std::mem::take(&mut self.all[index].memory[trigger]);
         let cached = if by_autoscaler && spec.use_cached_metrics { memory.polled } else { None };
@@ -315,7 +315,7 @@ impl ScaledObjects<'_> {
         let outcome = read_with_fallback(fallback, value, &mut memory.failures, goal, counts);
         self.all[index].memory[trigger] = memory;
         let in_fallback = matches!(outcome, FallbackRead::Synthetic(_) | FallbackRead::Nil);
-        Read { outcome, state: TriggerState { active: active || in_fallback, failed: problem.is_some() }, problem }
+        TriggerReading { outcome, state: TriggerState { active: active || in_fallback, failed: problem.is_some() }, problem }
     }
 }
 
@@ -327,7 +327,7 @@ fn write(
     plan: &ScalingPlan,
     view: &PollView,
     decision: &PollDecision,
-    reads: &[Read],
+    reads: &[TriggerReading],
 ) {
     let values = reads_text(plan, reads);
     let (kind, reason) = match () {
@@ -388,7 +388,7 @@ fn note_failures(
 }
 
 /// The formula's value in thousandths. While a trigger is in fallback its synthetic value stands for the whole.
-fn composite_milli(plan: &ScalingPlan, reads: &[Read]) -> Result<i64, String> {
+fn composite_milli(plan: &ScalingPlan, reads: &[TriggerReading]) -> Result<i64, String> {
     let (Some(modifiers), Some(formula)) = (&plan.object.scaling_modifiers, &plan.formula) else {
         return Err("there is no formula".to_owned());
     };
@@ -413,8 +413,8 @@ fn composite_milli(plan: &ScalingPlan, reads: &[Read]) -> Result<i64, String> {
 }
 
 /// Each trigger with its value, for the record.
-fn reads_text(plan: &ScalingPlan, reads: &[Read]) -> String {
-    let text = |(position, read): (usize, &Read)| {
+fn reads_text(plan: &ScalingPlan, reads: &[TriggerReading]) -> String {
+    let text = |(position, read): (usize, &TriggerReading)| {
         if plan.object.triggers[position].source.is_resource() {
             return None;
         }

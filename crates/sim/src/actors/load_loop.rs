@@ -272,8 +272,8 @@ impl Loads {
         now: SimTime,
         workload: WorkloadId,
     ) {
-        for at in 0..self.of.of(workload).len() {
-            let load = self.of.of(workload)[at];
+        for at in 0..self.of.indices(workload).len() {
+            let load = self.of.indices(workload)[at];
             let own = &mut self.all[load];
             own.model.set_replicas(own.replicas.clone(), now);
             self.settle(sim, cpu_shares, now, load);

@@ -436,7 +436,7 @@ pub(super) fn memory_in_use((requests, stated): (Option<i64>, StatedMemory), spe
 
 /// Whether requests or messages are simulated for a workload.
 pub(super) fn is_metered(loads: &Loads, queues: &Queues, workload: WorkloadId) -> bool {
-    !loads.of.of(workload).is_empty() || queues.all.iter().any(|queue| queue.id == Some(workload))
+    !loads.of.indices(workload).is_empty() || queues.all.iter().any(|queue| queue.id == Some(workload))
 }
 
 /// A Ready pod takes its share of requests and messages from now on.
@@ -468,7 +468,7 @@ impl MetricsServer {
     /// CPU that a replica of the workload that was always Ready would have used by `now`, in millionths of a CPU times microseconds.
     pub(super) fn used_by_replica(&mut self, loads: &mut Loads, now: SimTime, workload: WorkloadId) -> i128 {
         self.count_up_to(&mut loads.all, now);
-        let load = loads.of.of(workload).first().map(|&load| &loads.all[load]);
+        let load = loads.of.indices(workload).first().map(|&load| &loads.all[load]);
         self.used_by_one(workload, load.into_iter(), now)
     }
 
@@ -481,7 +481,7 @@ impl MetricsServer {
         pod: PodId,
     ) -> Option<i64> {
         let workload = sim.world.pod(pod).workload;
-        let &load = loads.of.of(workload).first()?;
+        let &load = loads.of.indices(workload).first()?;
         // Most loads say nothing of memory.
         loads.all[load].memory_of(0)?;
         let total = self.used_by_replica(loads, now, workload);

@@ -8,7 +8,7 @@ use crate::domain::{NodeId, PodId, Symbol, WorkloadId};
 
 /// Something has happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum News {
+pub(super) enum ActorEvent {
     /// The pod has been made.
     PodCreated(PodId),
     /// The scheduler has found no node for the pod.
@@ -24,7 +24,7 @@ pub(super) enum News {
     /// It has become Ready and has not been before: its controller counts on it.
     PodReady(PodId),
     /// It serves no more.
-    PodServesNoMore(PodId),
+    PodStoppedServing(PodId),
     /// Its containers begin to run, which is what the metrics server measures first.
     PodStartsUp(PodId),
     /// A workload has come to be.
@@ -48,7 +48,7 @@ pub(super) enum News {
     /// The object of a pod that had ended by itself is deleted.
     ObjectDeleted(PodId),
     /// One that terminates has less time now.
-    PodHurried(PodId),
+    GraceShortened(PodId),
     /// The pod is gone, from the node if it had one.
     PodGone(PodId, Option<NodeId>),
     /// The pod is gone because its node is.
@@ -101,14 +101,14 @@ pub(super) enum News {
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     /// Published since the last was taken, in order.
-    fresh: Vec<News>,
+    fresh: Vec<ActorEvent>,
     /// Those before, the next one last.
-    waiting: Vec<News>,
+    waiting: Vec<ActorEvent>,
 }
 
 impl Outbox {
     /// Puts news after all others of the same handler.
-    pub(super) fn publish(&mut self, news: News) {
+    pub(super) fn publish(&mut self, news: ActorEvent) {
         self.fresh.push(news);
     }
 
@@ -118,7 +118,7 @@ impl Outbox {
     }
 
     /// Takes the next news.
-    pub(super) fn take(&mut self) -> Option<News> {
+    pub(super) fn take(&mut self) -> Option<ActorEvent> {
         self.waiting.extend(self.fresh.drain(..).rev());
         self.waiting.pop()
     }

@@ -6,7 +6,7 @@
 use super::cluster_autoscaler::AutoscalerLoop;
 use super::context::Context;
 use super::event::AutoscalerEvent;
-use super::news::News;
+use super::news::ActorEvent;
 use super::setup::{Autoscaler, Setup};
 use super::sim::Sim;
 use super::{cluster_autoscaler, karpenter};
@@ -29,7 +29,7 @@ pub(super) enum NodeAutoscaler {
 
 impl NodeAutoscaler {
     /// The one that the setup names.
-    pub(super) const fn of(setup: &Setup<'_>) -> Self {
+    pub(super) const fn from_setup(setup: &Setup<'_>) -> Self {
         match setup.autoscaler {
             Autoscaler::Static => Self::Static,
             Autoscaler::Karpenter(_) => Self::Karpenter,
@@ -59,8 +59,8 @@ pub(super) fn handle(context: &mut Context<'_>, now: SimTime, event: AutoscalerE
 }
 
 /// Tells it what it sees.
-pub(super) fn observe(context: &mut Context<'_>, now: SimTime, news: News) {
-    match NodeAutoscaler::of(context.setup) {
+pub(super) fn observe(context: &mut Context<'_>, now: SimTime, news: ActorEvent) {
+    match NodeAutoscaler::from_setup(context.setup) {
         NodeAutoscaler::Static => {}
         NodeAutoscaler::Karpenter => karpenter::observe(&mut context.karpenter(), now, news),
         NodeAutoscaler::ClusterAutoscaler => {
@@ -71,7 +71,7 @@ pub(super) fn observe(context: &mut Context<'_>, now: SimTime, news: News) {
 
 /// The instance of a node no longer exists; whether the autoscaler will notice that by itself and have the node removed.
 pub(super) fn instance_gone(context: &mut Context<'_>, now: SimTime, node: NodeId) -> bool {
-    match NodeAutoscaler::of(context.setup) {
+    match NodeAutoscaler::from_setup(context.setup) {
         NodeAutoscaler::Karpenter => karpenter::instance_gone(&mut context.karpenter(), now, node),
         NodeAutoscaler::Static | NodeAutoscaler::ClusterAutoscaler => false,
     }
@@ -79,7 +79,7 @@ pub(super) fn instance_gone(context: &mut Context<'_>, now: SimTime, node: NodeI
 
 /// It takes up a node that was there before the run began, with what is written down of it; one that is being deleted goes on its way.
 pub(super) fn take_up_node(context: &mut Context<'_>, now: SimTime, node: NodeId, written: Written, deleting: bool) {
-    if let NodeAutoscaler::Karpenter = NodeAutoscaler::of(context.setup) {
+    if let NodeAutoscaler::Karpenter = NodeAutoscaler::from_setup(context.setup) {
         karpenter::take_up_node(&mut context.karpenter(), now, node, written, deleting);
     }
 }
@@ -87,7 +87,7 @@ pub(super) fn take_up_node(context: &mut Context<'_>, now: SimTime, node: NodeId
 /// A node class is applied.
 pub(super) fn replace_class(context: &mut Context<'_>, now: SimTime, class: &NodeClass) {
     context.world.note(now, EventKind::ManifestApplied, None, format!("EC2NodeClass {}", class.name));
-    if let NodeAutoscaler::Karpenter = NodeAutoscaler::of(context.setup) {
+    if let NodeAutoscaler::Karpenter = NodeAutoscaler::from_setup(context.setup) {
         karpenter::replace_class(&mut context.karpenter(), now, class);
     }
 }
@@ -100,14 +100,14 @@ pub(super) fn replace_ranks(
     ranks: &GroupRanks,
 ) {
     sim.world.note(now, EventKind::ManifestApplied, None, "ConfigMap cluster-autoscaler-priority-expander");
-    if let NodeAutoscaler::ClusterAutoscaler = NodeAutoscaler::of(sim.setup) {
+    if let NodeAutoscaler::ClusterAutoscaler = NodeAutoscaler::from_setup(sim.setup) {
         cluster_autoscaler.replace_ranks(ranks);
     }
 }
 
 /// Namespaces are labelled otherwise.
 pub(super) fn replace_namespaces(context: &mut Context<'_>, now: SimTime) {
-    match NodeAutoscaler::of(context.setup) {
+    match NodeAutoscaler::from_setup(context.setup) {
         // The Cluster Autoscaler lists them at each iteration.
         NodeAutoscaler::Static | NodeAutoscaler::ClusterAutoscaler => {}
         NodeAutoscaler::Karpenter => {
@@ -120,7 +120,7 @@ pub(super) fn replace_namespaces(context: &mut Context<'_>, now: SimTime) {
 /// A NodePool is deleted; whether there is one.
 pub(super) fn delete_pool(context: &mut Context<'_>, now: SimTime, name: Symbol) -> bool {
     let known = context.setup.node_pools.iter().any(|pool| pool.name == name);
-    if let (true, NodeAutoscaler::Karpenter) = (known, NodeAutoscaler::of(context.setup)) {
+    if let (true, NodeAutoscaler::Karpenter) = (known, NodeAutoscaler::from_setup(context.setup)) {
         karpenter::delete_pool(&mut context.karpenter(), now, name);
         return true;
     }
@@ -130,7 +130,7 @@ pub(super) fn delete_pool(context: &mut Context<'_>, now: SimTime, name: Symbol)
 /// A NodeClaim or its node is deleted: whoever launched it has a finalizer on both. Whether anybody has.
 pub(super) fn delete_claim(context: &mut Context<'_>, now: SimTime, node: NodeId) -> bool {
     let of_pool = matches!(context.world.node(node).origin, NodeOrigin::NodePool(_));
-    let has_finalizer = of_pool && NodeAutoscaler::of(context.setup) == NodeAutoscaler::Karpenter;
+    let has_finalizer = of_pool && NodeAutoscaler::from_setup(context.setup) == NodeAutoscaler::Karpenter;
     if has_finalizer {
         karpenter::delete_claim(&mut context.karpenter(), now, node);
     }
@@ -140,7 +140,7 @@ pub(super) fn delete_claim(context: &mut Context<'_>, now: SimTime, node: NodeId
 /// A NodePool is applied.
 pub(super) fn replace_pool(context: &mut Context<'_>, now: SimTime, pool: &NodePool) {
     context.world.note(now, EventKind::ManifestApplied, None, format!("NodePool {}", pool.name));
-    if let NodeAutoscaler::Karpenter = NodeAutoscaler::of(context.setup) {
+    if let NodeAutoscaler::Karpenter = NodeAutoscaler::from_setup(context.setup) {
         karpenter::replace_pool(&mut context.karpenter(), now, pool);
     }
 }

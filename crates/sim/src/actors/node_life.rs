@@ -1,14 +1,14 @@
 //! A machine's life: running, registered, Ready, gone.
 
 use super::event::{NodeEvent, class};
-use super::news::News;
+use super::news::ActorEvent;
 use super::node_groups::NodeGroups;
 use super::node_templates::NodeTemplates;
 use super::sim::{Machine, Sim};
 use super::startup_taints::StartupTaints;
 use super::{kubelet, volumes};
 use crate::cloud::api::instance_name;
-use crate::cloud::{BootFate, InstanceId, Pool};
+use crate::cloud::{LaunchOutcome, InstanceId, Pool};
 use crate::cluster::NodePhase;
 use crate::domain::labels::deprecated_node_labels;
 use crate::domain::node_pool::{AmiFamily, KubeletConfig};
@@ -19,7 +19,7 @@ use crate::domain::{
 use crate::world::node_operations::LaunchFacts;
 use crate::world::record::NodeOrigin;
 use nodecast_cluster_autoscaler::aws::promised_devices;
-use nodecast_karpenter::instance_types::{RealNode, Stated, add_extended, kubelet_of_nodes, measured_node};
+use nodecast_karpenter::instance_types::{RealNode, NodeSettings, add_extended, kubelet_of_nodes, measured_node};
 
 /// What a launched instance adds to its node: place, type, price. Its system is that of the family of its images.
 pub(super) fn launch_facts(
@@ -93,9 +93,9 @@ pub(super) fn launched(sim: &mut Sim<'_>, now: SimTime, node: NodeId, machine: M
     let at = |span: SimDuration| now + span;
     let fate = sim.ec2.boot_fate(machine.instance);
     let first =
-        if fate == BootFate::Aborted { NodeEvent::LaunchAborted(node) } else { NodeEvent::InstanceRunning(node) };
+        if fate == LaunchOutcome::Aborted { NodeEvent::LaunchAborted(node) } else { NodeEvent::InstanceRunning(node) };
     sim.queue.schedule(at(machine.boot.running), class::MACHINES, first);
-    if fate == BootFate::Joins {
+    if fate == LaunchOutcome::Joins {
         sim.queue.schedule(at(machine.boot.registered), class::MACHINES, NodeEvent::NodeRegistered(node));
     }
 }
@@ -143,7 +143,7 @@ pub(super) fn registered(
     let labels = registration_labels(sim, node);
     sim.world.register_node(node, offer.capacity, offer.allocatable, (&labels, &taints), now);
     startup_taints.registered(sim, now, node);
-    sim.tell(News::NodeRegistered(node, instance_type));
+    sim.tell(ActorEvent::NodeRegistered(node, instance_type));
     let ready_in = machine.boot.ready - machine.boot.registered;
     sim.queue.schedule_in(ready_in, class::MACHINES, NodeEvent::NodeReady(node));
 }
@@ -161,26 +161,26 @@ pub(super) fn ready(
     }
     sim.world.ready_node(node, now);
     sim.world.untaint_node(node, well_known::TAINT_NOT_READY);
-    sim.tell(News::NodeUntainted(node));
+    sim.tell(ActorEvent::NodeUntainted(node));
     node_groups.node_ready(sim, now, node);
     if startup_taints.awaits(node) {
         startup_taints.check(sim, now, node);
     } else {
-        sim.tell(News::NodeUsable(node));
+        sim.tell(ActorEvent::NodeUsable(node));
     }
 }
 
 /// The instance's termination is asked for.
 pub(super) fn terminate(sim: &mut Sim<'_>, node: NodeId) {
     if sim.machine(node).is_some() {
-        sim.tell(News::TerminationRequested(node));
+        sim.tell(ActorEvent::TerminationRequested(node));
     }
 }
 
 /// A machine that has left `running` will be gone in a while.
 pub(super) fn goes(sim: &mut Sim<'_>, now: SimTime, node: NodeId, gone_in: SimDuration) {
     sim.queue.schedule(now + gone_in, class::MACHINES, NodeEvent::InstanceGone(node));
-    sim.tell(News::InstanceLeaves(node));
+    sim.tell(ActorEvent::InstanceLeaves(node));
 }
 
 /// The machine is gone, and its last pods with it; the node goes too, at once or when Karpenter looks.
@@ -191,13 +191,13 @@ pub(super) fn gone(sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
             kubelet::lost(sim, now, pod);
         }
     }
-    sim.tell(News::InstanceGone(node));
+    sim.tell(ActorEvent::InstanceGone(node));
 }
 
 /// The node goes.
 pub(super) fn remove(sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
     sim.world.remove_node(node, now);
-    sim.tell(News::NodeGone(node));
+    sim.tell(ActorEvent::NodeGone(node));
 }
 
 /// What NodeOverlays have promised of a node: whatever provides it is taken to be installed.
@@ -224,7 +224,7 @@ pub(super) fn real_offer(
     let origin = sim.world.node(node).origin;
     let example = setup.initial.as_ref().and_then(|initial| initial.example(origin, instance_type));
     let as_found = |own: RealNode, kubelet: &KubeletConfig, keeps_devices: bool| match example {
-        Some(example) => own.like(example, Stated { kubelet, measured, keeps_devices }),
+        Some(example) => own.like(example, NodeSettings { kubelet, measured, keeps_devices }),
         None => own,
     };
     match origin {

@@ -24,7 +24,7 @@ impl OfWorkloads {
     }
 
     /// Those of `workload`.
-    pub(super) fn of(&self, workload: WorkloadId) -> &[usize] {
+    pub(super) fn indices(&self, workload: WorkloadId) -> &[usize] {
         self.0.get(workload.index()).map_or(&[], SmallVec::as_slice)
     }
 }

@@ -207,10 +207,10 @@ fn used(sim: &Sim<'_>, vertical: &Vertical, quota: &ResourceQuota) -> Charge {
             }
             match vertical.deferred(pod) {
                 None => alike.entry(state.spec_id).or_insert((0, &state.spec)).0 += 1,
-                Some(wanted) => used.add(&Charge::of(&state.spec, 1).or_more(&Charge::of(wanted, 1))),
+                Some(wanted) => used.add(&Charge::new(&state.spec, 1).or_more(&Charge::new(wanted, 1))),
             }
         }
     }
-    alike.into_values().for_each(|(count, spec)| used.add(&Charge::of(spec, count)));
+    alike.into_values().for_each(|(count, spec)| used.add(&Charge::new(spec, count)));
     used
 }

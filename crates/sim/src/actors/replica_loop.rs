@@ -40,7 +40,7 @@ use nodecast_replicas::hpa::{
     ReadyCondition, Reported, SelectorProblem, SettledPods, effective_metrics,
 };
 
-use reading::{Read, Reading, read_metrics};
+use reading::{MetricRead, Reading, read_metrics};
 use status_times::StatusTimes;
 pub(super) use workers::Workers;
 
@@ -97,14 +97,14 @@ pub(super) struct ReplicaLoop<'s> {
     /// What the last pass read, for the report.
     read: Vec<MetricSample>,
     /// Room for the pods of a pass, which is used again: there are thousands of passes an hour.
-    room: Option<Box<Room>>,
+    room: Option<Box<PassBuffers>>,
     drift: Drift,
     times: StatusTimes,
 }
 
 /// The pods of a pass.
 #[derive(Debug, Default)]
-struct Room {
+struct PassBuffers {
     /// Those that are looked at one by one.
     pods: Vec<PodId>,
     /// The newest pod at the last pass.
@@ -161,7 +161,7 @@ pub(super) fn apply<'s>(
         target,
         has_rival: false,
         state: HpaState::default(),
-        parameters: HpaParameters::of(version),
+        parameters: HpaParameters::for_version(version),
         last_failure: None,
         read: Vec::new(),
         room: None,
@@ -370,12 +370,12 @@ pub(super) fn sync(parts: &mut Syncing<'_, '_>, now: SimTime, index: u32) {
         selector_problem: parts.autoscalers.is_ambiguous(parts.sim, index).then_some(SelectorProblem::Ambiguous),
     };
     let reads = read_metrics(parts, index, &view, &room.pods, &mut room.reading);
-    let readings: SmallVec<[MetricReading<'_>; 1]> = reads.iter().map(Read::as_reading).collect();
+    let readings: SmallVec<[MetricReading<'_>; 1]> = reads.iter().map(MetricRead::as_reading).collect();
     let own = &mut parts.autoscalers.all[index as usize];
     let view = HpaView { readings: &readings, ..view };
     let decision = hpa::sync(own.spec, &mut own.state, &view, &own.parameters);
     drop(readings);
-    room.reading.samples = reads.into_iter().find_map(Read::into_samples).unwrap_or(room.reading.samples);
+    room.reading.samples = reads.into_iter().find_map(MetricRead::into_samples).unwrap_or(room.reading.samples);
     own.room = Some(room);
     parts.autoscalers.remember(parts.sim, index, target, metrics, &decision.proposals);
     note_planned_maximum(parts.sim, parts.autoscalers, parts.scaled_objects, now, index, &decision.proposals);
@@ -416,7 +416,7 @@ fn look_at_pods(
     now: SimTime,
     (index, target): (u32, WorkloadId),
     metrics: &[MetricSpec],
-    room: &mut Room,
+    room: &mut PassBuffers,
 ) -> SettledPods {
     let all = parts.sim.world.workload(target).pods.as_slice();
     let of_others = parts.autoscalers.of_others(parts.sim, target);
@@ -438,9 +438,9 @@ fn look_at_pods(
 
 /// The pods of `all`, in order of creation, but for the `settled` ones: mostly those of the last pass that still are so and
 /// those made since, so that the others need no look. Only if that does not make up all of them, one has unsettled.
-fn find_unsettled(sim: &Sim<'_>, metrics: &MetricsServer, all: &[PodId], settled: i64, room: &mut Room) {
+fn find_unsettled(sim: &Sim<'_>, metrics: &MetricsServer, all: &[PodId], settled: i64, room: &mut PassBuffers) {
     let unsettled = |pod: &PodId| !metrics.is_settled(*pod);
-    let Room { pods, newest, .. } = room;
+    let PassBuffers { pods, newest, .. } = room;
     // At the last pass all were looked at, and perhaps those of others.
     if newest.is_none() {
         pods.clear();

@@ -94,7 +94,7 @@ fn metered(loads: &Loads, queues: &Queues) -> BTreeSet<WorkloadId> {
 
 /// What requests and messages of a workload came to; its load has been brought to `now`.
 fn meter(sim: &Sim<'_>, metrics: &MetricsServer, loads: &Loads, now: SimTime, workload: WorkloadId) -> Meter {
-    let load = loads.of.of(workload).first().and_then(|&load| loads.all.get(load));
+    let load = loads.of.indices(workload).first().and_then(|&load| loads.all.get(load));
     let limit = sim.world.workload(workload).template.limit(ResourceName::MEMORY);
     Meter {
         workload,
@@ -122,7 +122,7 @@ fn budgets(sim: &Sim<'_>) -> Vec<BudgetSample> {
 fn workload_sample(context: &mut Context<'_>, now: SimTime, id: WorkloadId) -> WorkloadSample {
     let of_jobs = context.controllers.job_pods_wanted(&context.sim, id).or_else(|| context.jobs.pods_wanted(id));
     let workload = context.sim.world.workload(id);
-    let mut load = context.loads.of.of(id).first().and_then(|&load| context.loads.all.get_mut(load));
+    let mut load = context.loads.of.indices(id).first().and_then(|&load| context.loads.all.get_mut(load));
     let response = load.as_mut().and_then(|load| load.response_seconds());
     let cpu_used_milli = load.as_mut().map_or(0.0, |load| load.cpu_used_milli(now));
     let load = load.as_deref();

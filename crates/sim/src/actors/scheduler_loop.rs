@@ -16,7 +16,7 @@ pub(super) use calls::call_has_its_turn;
 use super::drift::until_beat;
 use super::event::{SchedulerEvent, class};
 use super::kubelet;
-use super::news::News;
+use super::news::ActorEvent;
 use super::setup::Setup;
 use super::sim::Sim;
 use super::volumes::Volumes;
@@ -54,7 +54,7 @@ pub(super) struct SchedulerLoop {
     /// Pods that met an error, by when they are tried again: not a moment earlier.
     after_errors: BTreeMap<SimTime, BTreeSet<QueueOrder>>,
     waiting: BTreeMap<PodId, Waiting>,
-    pods: FxHashMap<PodId, Known>,
+    pods: FxHashMap<PodId, PodEntry>,
     /// The shape of the pods of a workload that are alike and whose volumes ask for the same.
     shapes: FxHashMap<(WorkloadId, SpecId, PodVolumes), ShapeId>,
     attempts: u64,
@@ -81,7 +81,7 @@ struct Waiting {
 
 /// A pod as the scheduler knows it.
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct PodEntry {
     shape: ShapeId,
     failures: u32,
     /// Errors in a row.
@@ -128,13 +128,13 @@ impl SchedulerLoop {
         until_beat(now, self.flush_phase, UNSCHEDULABLE_FLUSH_PERIOD)
     }
 
-    fn known(&self, pod: PodId) -> Option<Known> {
+    fn known(&self, pod: PodId) -> Option<PodEntry> {
         self.pods.get(&pod).copied()
     }
 
     /// A pod of this shape is there.
     fn know(&mut self, pod: PodId, shape: ShapeId) {
-        self.pods.insert(pod, Known { shape, failures: 0, errors: 0 });
+        self.pods.insert(pod, PodEntry { shape, failures: 0, errors: 0 });
     }
 
     /// Takes the pod that is next, from the backoff queue too where the release does so.
@@ -500,7 +500,7 @@ fn attempt(sim: &mut Sim<'_>, scheduler: &mut SchedulerLoop, volumes: &mut Volum
             let told = scheduler.tell(sim, now, pod, why);
             let first = told.is_some_and(|why| scheduler.mark_unschedulable(sim, now, pod, why));
             if !preempt(sim, scheduler, now, &pending) && first {
-                sim.tell(News::PodUnschedulable(pod));
+                sim.tell(ActorEvent::PodUnschedulable(pod));
             }
         }
     }
@@ -521,7 +521,7 @@ fn conclude_binding(sim: &mut Sim<'_>, scheduler: &mut SchedulerLoop, now: SimTi
         return scheduler.wake(sim, SimDuration::ZERO);
     }
     sim.world.bind_pod(pod, node, now);
-    sim.tell(News::PodBound(pod, node));
+    sim.tell(ActorEvent::PodBound(pod, node));
 }
 
 /// The condition of a pod that no node takes reaches the API server, later than it was found.
@@ -529,7 +529,7 @@ fn conclude_condition(sim: &mut Sim<'_>, scheduler: &mut SchedulerLoop, now: Sim
     let state = sim.world.pod(pod);
     let waits = state.phase == PodPhase::Pending && state.is_active();
     if waits && scheduler.mark_unschedulable(sim, now, pod, why) && scheduler.nominated_node(pod).is_none() {
-        sim.tell(News::PodUnschedulable(pod));
+        sim.tell(ActorEvent::PodUnschedulable(pod));
     }
 }
 

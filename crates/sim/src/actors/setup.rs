@@ -174,8 +174,8 @@ impl Setup<'_> {
             let of_nodes = initial.nodes.iter().flat_map(|own| &own.found.pods);
             of_nodes.chain(initial.waiting.iter().copied()).map(|pod| pod.namespace)
         });
-        let later = Namespaces::of(later.map(|own| &**own)).into_iter().map(|(name, _)| name);
-        Namespaces::of([&*self.policy.manifests]).with(found).with(later).into_iter()
+        let later = Namespaces::from_objects(later.map(|own| &**own)).into_iter().map(|(name, _)| name);
+        Namespaces::from_objects([&*self.policy.manifests]).with(found).with(later).into_iter()
     }
 
     /// What addresses the network plugin has for pods.

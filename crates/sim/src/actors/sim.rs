@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::budgets::Budgets;
 use super::event::Event;
-use super::news::{News, Outbox};
+use super::news::{ActorEvent, Outbox};
 use super::setup::Setup;
 use crate::cloud::autoscaling::GroupSpec;
 use crate::cloud::billing::FargatePrices;
@@ -89,7 +89,7 @@ fn cloud_settings(setup: &Setup<'_>) -> Arc<CloudSettings> {
 
 /// The Auto Scaling groups behind the node groups of the setup.
 fn groups(setup: &Setup<'_>, streams: Streams) -> AutoScaling {
-    let group = |group: &NodeGroup| (GroupSpec::of(group, &setup.scenario.zones, &setup.region), group.desired_size);
+    let group = |group: &NodeGroup| (GroupSpec::new(group, &setup.scenario.zones, &setup.region), group.desired_size);
     let times = setup.scenario.ec2.cloud.times;
     AutoScaling::new(setup.policy.manifests.node_groups.iter().map(group), times, streams)
 }
@@ -153,7 +153,7 @@ impl<'s> Sim<'s> {
     }
 
     /// Publishes a change of a pod or a node, which the cluster has already. The listeners run when the handler has returned.
-    pub(super) fn tell(&mut self, news: News) {
+    pub(super) fn tell(&mut self, news: ActorEvent) {
         self.outbox.publish(news);
     }
 
@@ -161,7 +161,7 @@ impl<'s> Sim<'s> {
     pub fn fargate_prices(&self) -> FargatePrices {
         let stated = self.setup.policy.fargate.as_ref();
         let (vcpu, gb) = stated.map_or((None, None), |price| (price.vcpu_hour, price.gb_hour));
-        FargatePrices::of(&self.setup.region, vcpu, gb)
+        FargatePrices::new(&self.setup.region, vcpu, gb)
     }
 
     /// The workload called `name`, if it has been applied and not deleted.

@@ -112,7 +112,7 @@ fn look_up(sim: &mut Sim<'_>, now: SimTime, nodes: &[NodeId]) -> Result<(), ApiE
     let of_karpenter = |&&node: &&NodeId| matches!(sim.world.node(node).origin, NodeOrigin::NodePool(_));
     let machines = nodes.iter().filter(of_karpenter).filter_map(|&node| sim.machine(node));
     let ids: Vec<InstanceId> = machines.map(|machine| machine.instance).collect();
-    if ids.is_empty() || !Behaviour::of(sim.setup.policy.versions.karpenter).looks_up_instances {
+    if ids.is_empty() || !Behaviour::for_release(sim.setup.policy.versions.karpenter).looks_up_instances {
         return Ok(());
     }
     sim.cloud().describe_instances(InstanceFilter::Ids(&ids), "karpenter", now).map(|_| ())

@@ -178,7 +178,7 @@ impl Usages {
 
     /// What is stated of a workload.
     fn usages_of(&self, workload: WorkloadId) -> impl Iterator<Item = &UsageLoop> {
-        self.of.of(workload).iter().map(|&usage| &self.all[usage])
+        self.of.indices(workload).iter().map(|&usage| &self.all[usage])
     }
 
     /// Another number of a workload's pods is Ready, or they have other limits.
@@ -190,8 +190,8 @@ impl Usages {
         workload: WorkloadId,
     ) {
         let mut shares_memory = false;
-        for at in 0..self.of.of(workload).len() {
-            let usage = self.of.of(workload)[at];
+        for at in 0..self.of.indices(workload).len() {
+            let usage = self.of.indices(workload)[at];
             shares_memory |= self.all[usage].of_workload && self.all[usage].states_memory;
             self.take_cpu(sim, metrics, now, usage);
         }
@@ -225,7 +225,7 @@ impl Usages {
         let state = sim.world.pod(pod);
         let ready = sim.world.workload(state.workload).ready;
         let besides: i64 = self.usages_of(state.workload).map(|own| own.share(own.cpu, ready)).sum();
-        let plans = self.of.of(state.workload).iter().map(|&usage| &sim.setup.usages[usage]);
+        let plans = self.of.indices(state.workload).iter().map(|&usage| &sim.setup.usages[usage]);
         let stated = plans.filter_map(|plan| {
             let (rate, length) = plan.start_up?;
             let limit = cpu_limit(&state.spec, plan.container).map_or(i64::MAX, |milli| milli.saturating_mul(1_000));
@@ -251,7 +251,7 @@ impl Usages {
     pub(super) fn stated_cpu(&self, sim: &Sim<'_>, metrics: &MetricsServer, pod: PodId, container: &str) -> (i64, i64) {
         let state = sim.world.pod(pod);
         let (mut own, mut shared, mut all) = (0_i64, 0_i64, 0_i64);
-        for &usage in self.of.of(state.workload) {
+        for &usage in self.of.indices(state.workload) {
             let rate = metrics.rate_of_usage(usage);
             all += rate;
             match self.all[usage].container.filter(|name| state.spec.has_container(name.as_str())) {
@@ -273,7 +273,7 @@ impl Usages {
     pub(super) fn start_up_of(&self, sim: &Sim<'_>, now: SimTime, pod: PodId, container: &str) -> i64 {
         let state = sim.world.pod(pod);
         let Some(started) = state.started else { return 0 };
-        let plans = self.of.of(state.workload).iter().map(|&usage| &sim.setup.usages[usage]);
+        let plans = self.of.indices(state.workload).iter().map(|&usage| &sim.setup.usages[usage]);
         let own = plans.filter(|plan| plan.container.is_some_and(|name| name.as_str() == container));
         let rates =
             own.filter_map(|plan| plan.start_up.filter(|(_, length)| now < started + *length).map(|(rate, _)| rate));
@@ -376,7 +376,7 @@ pub(super) fn memory_of_pod(
     (spec, ready): (&PodSpec, u32),
 ) -> StatedMemory {
     let mut stated = StatedMemory::default();
-    for own in of.of(workload).iter().map(|&usage| &usages[usage]).filter(|own| own.states_memory) {
+    for own in of.indices(workload).iter().map(|&usage| &usages[usage]).filter(|own| own.states_memory) {
         let amount = own.share(own.memory, ready);
         let (part, amount) = match sidecar_of(spec, own) {
             Some(sidecar) => {
@@ -392,8 +392,8 @@ pub(super) fn memory_of_pod(
 
 /// Whether the scenario says how much memory pods of a workload use.
 pub(super) fn states_memory(loads: &Loads, usages: &Usages, workload: WorkloadId) -> bool {
-    let mut loads = loads.of.of(workload).iter().map(|&load| &loads.all[load]);
-    let mut usages = usages.of.of(workload).iter().map(|&usage| &usages.all[usage]);
+    let mut loads = loads.of.indices(workload).iter().map(|&load| &loads.all[load]);
+    let mut usages = usages.of.indices(workload).iter().map(|&usage| &usages.all[usage]);
     loads.any(|load| load.memory_of(0).is_some()) || usages.any(|usage| usage.states_memory)
 }
 

@@ -19,7 +19,7 @@ mod stated;
 mod updating;
 
 pub(super) use resizing::Resizing;
-pub use stated::StatedUse;
+pub use stated::PodUsageModel;
 pub(super) use updating::update;
 
 use std::collections::BTreeMap;
@@ -77,7 +77,7 @@ struct Autoscaler {
     /// The usages that are stated of the target, by their places in the setup.
     usages: SmallVec<[usize; 2]>,
     /// Of which containers of its pods it is known what they use.
-    stated: StatedUse,
+    stated: PodUsageModel,
     /// What the recommender saw when it last looked.
     observed: observing::Observed,
 }
@@ -141,7 +141,7 @@ impl Vertical {
     }
 
     /// The one that a workload's pods belong to: of several the oldest, then the first by name.
-    fn of(&self, workload: WorkloadId) -> Option<usize> {
+    fn position(&self, workload: WorkloadId) -> Option<usize> {
         let all = self.of_workloads.get(&workload)?.iter().map(|&place| (place, &self.autoscalers[place]));
         let own = all.filter(|(_, own)| !own.retired);
         own.min_by_key(|(_, own)| (own.spec.created, own.spec.name)).map(|(place, _)| place)
@@ -193,7 +193,7 @@ impl Vertical {
         let mode = self.updating.mode(&spec.update);
         let facts = target.map(|target| sim.world.add_vertical(spec.name, target, mode));
         let of_target = ObjectName { namespace: spec.name.namespace, name: spec.target.name };
-        let stated = StatedUse::of(sim.setup, of_target);
+        let stated = PodUsageModel::new(sim.setup, of_target);
         self.autoscalers.push(Autoscaler {
             spec: spec.clone(),
             target,
@@ -254,7 +254,7 @@ impl Vertical {
         workload: WorkloadId,
         spec: &PodSpec,
     ) -> Option<(PodSpec, Option<usize>)> {
-        let place = self.of(workload)?;
+        let place = self.position(workload)?;
         let (own, of) = (&self.autoscalers[place], sim.world.workload(workload));
         let limits = self.limits_of(of.name.namespace);
         let admitted = admission(&own.spec, &container_states(spec), of.kind != WorkloadKind::Pods, &limits);
@@ -275,7 +275,7 @@ impl Vertical {
             return;
         }
         let state = sim.world.pod(pod);
-        let Some(place) = self.of(state.workload) else { return };
+        let Some(place) = self.position(state.workload) else { return };
         let Some(own) = state.spec.containers.get(container) else { return };
         let (name, request_bytes) = (Symbol::new(&own.name), own.effective_requests().memory_bytes());
         let ran_for = state.started.map_or(SimDuration::ZERO, |started| now - started);

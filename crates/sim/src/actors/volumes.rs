@@ -161,7 +161,7 @@ impl Volumes {
         if state.spec.volumes.is_empty() {
             return PodVolumes::default();
         }
-        PodVolumes::of(&self.storage, state.namespace, sim.world.pod_name(pod), &state.spec)
+        PodVolumes::new(&self.storage, state.namespace, sim.world.pod_name(pod), &state.spec)
     }
 
     /// Volumes that are there cost from the start on; claims of classes that bind at once get theirs.
@@ -217,11 +217,11 @@ impl Volumes {
         let entity = format!("{}/{}", claim.namespace, claim.name);
         let draw = sim.streams.stream("volume-zone", &entity).uniform();
         let zone = zones[((draw * zones.len() as f64) as usize).min(zones.len() - 1)];
-        let class = Made::by(class);
+        let class = VolumeSpec::by(class);
         self.bind(sim, claim, class, Some(zone));
     }
 
-    fn bind(&mut self, sim: &Sim<'_>, claim: &PersistentVolumeClaim, made: Made, zone: Option<Symbol>) {
+    fn bind(&mut self, sim: &Sim<'_>, claim: &PersistentVolumeClaim, made: VolumeSpec, zone: Option<Symbol>) {
         debug_assert!(claim.volume.is_none(), "claim {} is bound already", claim.name);
         let (driver, now) = (made.driver, sim.queue.now());
         let name = name_of_made((claim.namespace, claim.name));
@@ -263,7 +263,7 @@ impl Volumes {
             else {
                 continue;
             };
-            let Some(made) = storage.class_of(&claim).map(Made::by) else { continue };
+            let Some(made) = storage.class_of(&claim).map(VolumeSpec::by) else { continue };
             let driver = made.driver;
             self.bind(sim, &claim, made, zone);
             self.made.insert((namespace, name), now + PROVISION);
@@ -495,13 +495,13 @@ fn claims_of(sim: &Sim<'_>, pod: PodId) -> Vec<(VolumeRef, ClaimName)> {
 
 /// What a class says of the volumes that it makes.
 #[derive(Clone, Copy)]
-struct Made {
+struct VolumeSpec {
     class: Symbol,
     driver: Symbol,
     retain: bool,
 }
 
-impl Made {
+impl VolumeSpec {
     fn by(class: &StorageClass) -> Self {
         Self { class: class.name, driver: class.provisioner, retain: class.retain }
     }

@@ -21,7 +21,7 @@ use rustc_hash::FxHashMap;
 
 use super::event::{WorkloadEvent, class};
 use super::kubelet;
-use super::news::News;
+use super::news::ActorEvent;
 use super::quotas::Quotas;
 use super::setup::Setup;
 use super::sim::{Jitter, Sim};
@@ -95,7 +95,7 @@ impl Controllers {
                 ("job-controller", &own.jobs),
             ]
         });
-        sets.chain(others).filter_map(move |(client, limit)| LimitFacts::of(client, rate, limit.used()))
+        sets.chain(others).filter_map(move |(client, limit)| LimitFacts::new(client, rate, limit.used()))
     }
 
     /// When the DaemonSet controller can make a call that it asks for now.
@@ -262,7 +262,7 @@ fn create_pod(
     }
     let name = sim.world.next_pod_name(workload);
     let pod = sim.world.create_pod_of(workload, revision, None, name, now);
-    sim.tell(News::PodCreated(pod));
+    sim.tell(ActorEvent::PodCreated(pod));
     true
 }
 

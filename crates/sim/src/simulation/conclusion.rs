@@ -9,7 +9,7 @@ use super::usable_types::unpriced_types;
 use super::{beside, control_plane, draining, no_effect, rollouts, unknown_load};
 use crate::actors::{Autoscaler, Context, QueuePlan, Setup, inquiry};
 use crate::catalog::{Price, PriceQuality};
-use crate::cloud::billing::{self, Beside, ManagedNodes};
+use crate::cloud::billing::{self, NonComputeUsage, ManagedNodes};
 use crate::cloud::settings::SpotPrices;
 use crate::cluster::NodeOrigin;
 use crate::domain::hpa::HorizontalPodAutoscaler;
@@ -60,7 +60,7 @@ pub(super) fn conclude(
     let in_cores: Vec<ObjectName> = in_cores.into_iter().map(|id| context.world.workload(id).name).collect();
     let queues = queues(&mut context, end);
     let into_hour = SimDuration::from_secs(scenario.start.as_second().rem_euclid(3_600));
-    let beside = Beside {
+    let beside = NonComputeUsage {
         into_hour,
         traffic: beside::traffic(&context, &answered, end),
         disks: context.disks().to_vec(),
@@ -173,7 +173,7 @@ fn windows_nodes(context: &Context<'_>) -> BTreeSet<NodeId> {
 /// A warning for each loop that was busy for more than half of the time, or was cut short by a limit.
 fn busy_controllers(loops: &ControllerLoops, duration: SimDuration) -> Vec<String> {
     let told = |own: ControllerLoop| {
-        let facts = loops.of(own);
+        let facts = loops.facts(own);
         let share = facts.busy.as_secs_f64() / duration.as_secs_f64().max(1e-6);
         let longest = facts.longest.as_secs_f64();
         let cut = match facts.cut {
@@ -257,7 +257,7 @@ fn objects(context: &Context<'_>, policy: &PolicyVariant) -> Objects {
         cluster_autoscaler: matches!(setup.autoscaler, Autoscaler::ClusterAutoscaler(_)),
         interruption_queue: karpenter
             && policy.interruption_queue
-            && Behaviour::of(setup.policy.versions.karpenter).reads_notices,
+            && Behaviour::for_release(setup.policy.versions.karpenter).reads_notices,
         node_pools: setup.node_pools.clone(),
         node_groups: setup.policy.manifests.node_groups.clone(),
         replica_autoscalers: context.replica_autoscalers().map(autoscaler).collect(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::actors::Context;
-use crate::actors::inquiry::{self, Keeper};
+use crate::actors::inquiry::{self, DrainBlocker};
 use crate::cluster::NodeOrigin;
 use crate::domain::workload::ObjectName;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
@@ -15,7 +15,7 @@ const LONG: SimDuration = SimDuration::from_secs(15 * 60);
 const TOLD_MAX: usize = 5;
 
 /// What keeps nodes of a NodePool, and pods of which workload where that is what to look at.
-type Stuck = (Symbol, Keeper, Option<ObjectName>);
+type BlockedDrain = (Symbol, DrainBlocker, Option<ObjectName>);
 
 /// A sentence for each thing that keeps nodes of a NodePool from being drained as the run ends. It tells of no figure that depends on the
 /// seed, so that it stands once where many runs are compared.
@@ -28,12 +28,12 @@ pub(super) fn stuck(context: &mut Context<'_>, end: SimTime) -> Vec<String> {
         NodeOrigin::NodeGroup(_) | NodeOrigin::Fargate(_) => None,
     });
     let of_pools: Vec<(NodeId, Symbol)> = of_pools.collect();
-    let mut found: BTreeSet<Stuck> = BTreeSet::new();
+    let mut found: BTreeSet<BlockedDrain> = BTreeSet::new();
     for (node, pool) in of_pools {
         for (pod, keeper) in inquiry::kept(context, end, node) {
-            if keeper != Keeper::Stops || stops_for_long(context, end, pod) {
+            if keeper != DrainBlocker::Stops || stops_for_long(context, end, pod) {
                 let workload = context.world.workload(context.world.pod(pod).workload).name;
-                let workload = (!matches!(keeper, Keeper::Budget(_))).then_some(workload);
+                let workload = (!matches!(keeper, DrainBlocker::Budget(_))).then_some(workload);
                 found.insert((pool, keeper, workload));
             }
         }
@@ -46,14 +46,14 @@ fn stops_for_long(context: &Context<'_>, end: SimTime, pod: PodId) -> bool {
     facts.and_then(|facts| facts.deletion_requested).is_some_and(|asked| end - asked >= LONG)
 }
 
-fn sentence(context: &Context<'_>, (pool, keeper, workload): &Stuck) -> String {
+fn sentence(context: &Context<'_>, (pool, keeper, workload): &BlockedDrain) -> String {
     let of = workload.map_or_else(String::new, |name| format!(" of {name}"));
     let (why, way_out) = match keeper {
-        Keeper::Budget(budget) => (
+        DrainBlocker::Budget(budget) => (
             format!("PodDisruptionBudget {budget} allows no disruptions"),
             "allow at least one disruption in that budget",
         ),
-        Keeper::SeveralBudgets(budgets) => {
+        DrainBlocker::SeveralBudgets(budgets) => {
             let names: Vec<String> = budgets.iter().map(ToString::to_string).collect();
             let why = format!(
                 "PodDisruptionBudgets {} select the same pods{of}, which therefore can never be evicted",
@@ -61,10 +61,10 @@ fn sentence(context: &Context<'_>, (pool, keeper, workload): &Stuck) -> String {
             );
             (why, "select these pods with only one budget")
         }
-        Keeper::DoNotDisrupt => {
+        DrainBlocker::DoNotDisrupt => {
             (format!("pods{of} have the annotation `karpenter.sh/do-not-disrupt`"), "remove the annotation")
         }
-        Keeper::Stops => {
+        DrainBlocker::Stops => {
             (format!("pods{of} are terminating but still running"), "shorten their `terminationGracePeriodSeconds`")
         }
     };
@@ -80,7 +80,7 @@ fn in_time(context: &Context<'_>, pool: Symbol) -> String {
     let stated = setup.node_pools.iter().find(|own| own.name == pool).and_then(|own| own.termination_grace_period);
     match stated {
         Some(grace) => format!(" (`terminationGracePeriod` of {grace} will end the drain)"),
-        None if Behaviour::of(setup.policy.versions.karpenter).v1_api => {
+        None if Behaviour::for_release(setup.policy.versions.karpenter).v1_api => {
             ", or set `terminationGracePeriod` in the NodePool to force deletion after that time".to_owned()
         }
         None => String::new(),

@@ -13,7 +13,7 @@ use nodecast_settings::{Action, PolicyVariant, Scenario};
 
 /// What a run is expected to come to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct Forecast {
+pub struct RunSizeEstimate {
     /// Pods in all.
     pub pods: u64,
     /// Nodes at once, where pods fill nodes of eight CPUs and 32 GiB.
@@ -52,9 +52,9 @@ const ROUNDS_A_DAY: f64 = 3.0;
 /// Replicas that a workload is taken to gain at most: limits are often stated where nobody comes.
 const GAIN_MAX: u64 = 1_000;
 
-impl Forecast {
+impl RunSizeEstimate {
     /// What a policy of a scenario will come to with samples so far apart.
-    pub fn of(scenario: &Scenario, policy: &PolicyVariant, sample_interval: SimDuration) -> Self {
+    pub fn new(scenario: &Scenario, policy: &PolicyVariant, sample_interval: SimDuration) -> Self {
         let all = applied(scenario, policy);
         let days = scenario.duration.as_secs_f64() / 86_400.0;
         let lasting: u64 = all.iter().map(|own| lasting(own)).sum();
@@ -93,7 +93,7 @@ impl Forecast {
     }
 }
 
-impl std::fmt::Display for Forecast {
+impl std::fmt::Display for RunSizeEstimate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
@@ -215,10 +215,10 @@ fn nodes(all: &[&Manifests]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Forecast, bytes, sample_interval, samples};
+    use super::{RunSizeEstimate, bytes, sample_interval, samples};
     use crate::catalog::Catalog;
     use crate::domain::SimDuration;
-    use nodecast_scenario::source::Held;
+    use nodecast_scenario::source::InMemoryFiles;
 
     #[test]
     fn ten_thousand_deployments_are_sampled_as_seldom_as_keeps_a_million_lines()
@@ -239,13 +239,13 @@ spec:
         };
         let objects = (0..10_000).map(deployment).collect::<Vec<_>>().join("---\n");
         let scenario = "name: many\nregion: us-east-1\nduration: 1d\nmanifests: [objects.yaml]\npolicies: [{ name: only, autoscaler: static }]\n";
-        let held = Held::of([("scenario.yaml", scenario), ("objects.yaml", objects.as_str())]);
+        let held = InMemoryFiles::from_texts([("scenario.yaml", scenario), ("objects.yaml", objects.as_str())]);
         let (scenario, _) = nodecast_scenario::of_texts("scenario.yaml", &held, Catalog::embedded()?)?;
         let policy = &scenario.policies[0];
         let (interval, note) = sample_interval(&scenario, policy);
         assert_eq!(interval, SimDuration::from_secs(864));
         assert!(note.is_some_and(|note| note.contains("samples are 14m24s apart and not 44s")));
-        let forecast = Forecast::of(&scenario, policy, interval);
+        let forecast = RunSizeEstimate::new(&scenario, policy, interval);
         assert_eq!((forecast.pods, forecast.workload_samples), (10_000, 1_010_000));
         Ok(())
     }
@@ -263,15 +263,15 @@ spec:
     spec: { containers: [{ name: main, image: main, resources: { requests: { cpu: 4000, memory: 128Mi } } }] }
 ";
         let scenario = "name: huge\nregion: us-east-1\nduration: 1d\nmanifests: [objects.yaml]\npolicies: [{ name: only, autoscaler: static }]\n";
-        let held = Held::of([("scenario.yaml", scenario), ("objects.yaml", objects)]);
+        let held = InMemoryFiles::from_texts([("scenario.yaml", scenario), ("objects.yaml", objects)]);
         let (scenario, _) = nodecast_scenario::of_texts("scenario.yaml", &held, Catalog::embedded()?)?;
-        assert_eq!(Forecast::of(&scenario, &scenario.policies[0], SimDuration::from_secs(60)).nodes, 5);
+        assert_eq!(RunSizeEstimate::new(&scenario, &scenario.policies[0], SimDuration::from_secs(60)).nodes, 5);
         Ok(())
     }
 
     #[test]
     fn only_a_large_run_is_warned_of_and_told_what_makes_it_smaller() {
-        let small = Forecast {
+        let small = RunSizeEstimate {
             pods: 3_411,
             nodes: 7,
             events: 28_963,
@@ -280,7 +280,7 @@ spec:
             memory_bytes: 78_000_000,
         };
         assert_eq!(small.warning(), None);
-        let large = Forecast { pods: 2_000_000, ..small }.warning().unwrap_or_default();
+        let large = RunSizeEstimate { pods: 2_000_000, ..small }.warning().unwrap_or_default();
         assert!(large.contains("output.sample_every") && large.contains("21 MB"), "{large}");
         assert_eq!((bytes(1), bytes(5_300_000_000)), ("1 kB".to_owned(), "6 GB".to_owned()));
         assert_eq!(samples(SimDuration::from_secs(60), SimDuration::from_secs(5)), 13);

@@ -28,7 +28,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::balancers;
-use super::forecast::{self, Forecast};
+use super::forecast::{self, RunSizeEstimate};
 use crate::actors::{
     Action, Autoscaler, ClusterAutoscalerSettings, InitialPlan, LoadPart, LoadPlan, LoadStep, LoadSteps, LoadUnit,
     QueuePlan, Setup, Step,
@@ -107,7 +107,7 @@ pub fn resolve<'s>(
     if seed != scenario.seed {
         setup.set_check(Check::Never);
     }
-    let about_size = thinned.into_iter().chain(Forecast::of(scenario, policy, sample_interval).warning());
+    let about_size = thinned.into_iter().chain(RunSizeEstimate::new(scenario, policy, sample_interval).warning());
     about_size.for_each(|text| warnings.add(&setup::LARGE_RUN, text));
     warn_about_objects(scenario, policy, &mut warnings);
     warn_about_gates(scenario, manifests, &mut warnings);
@@ -256,13 +256,13 @@ fn acts_twice(policy: &PolicyVariant) -> bool {
     policy.autoscaler.is_karpenter()
         && policy.termination_handler.is_some()
         && policy.interruption_queue
-        && Behaviour::of(policy.versions.karpenter).reads_notices
+        && Behaviour::for_release(policy.versions.karpenter).reads_notices
 }
 
 /// A node class that selects capacity reservations finds those of the scenario only, and only where the release and its gate do so.
 fn warn_about_reservations(setup: &Setup<'_>, warnings: &mut Caveats) {
     let (version, gates) = (setup.policy.versions.karpenter, setup.policy.feature_gates);
-    let behaviour = Behaviour::of(version);
+    let behaviour = Behaviour::for_release(version);
     if setup.policy.autoscaler.is_karpenter()
         && gates.reserved_capacity.is_some()
         && behaviour.reserved_capacity_gate.is_none()

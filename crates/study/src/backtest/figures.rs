@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::floors::{self, Known};
+use super::floors::{self, FigureTolerance};
 use super::history::{Charge, History, NodeLife, PodLife, is_failed_launch, is_reclaim};
 use crate::catalog::Region;
 use crate::domain::{Money, SimDuration, SimTime, Symbol, well_known};
@@ -69,7 +69,7 @@ pub struct Basis {
 
 impl Basis {
     /// What `recorded` has.
-    pub fn of(recorded: &History) -> Self {
+    pub fn from_recorded(recorded: &History) -> Self {
         Self {
             running: recorded.knows_running(),
             unschedulable: recorded.pods.iter().flatten().any(|pod| pod.unschedulable.is_some()),
@@ -128,7 +128,7 @@ type Offering = (Option<Symbol>, Option<Symbol>, Option<Symbol>);
 impl HeldPrices {
     /// The mean price that was paid for each kind of instance in the first of `histories` that has any of it, or that Karpenter saw of it
     /// there.
-    pub fn of<'h>(histories: impl Iterator<Item = &'h History>) -> Self {
+    pub fn from_histories<'h>(histories: impl Iterator<Item = &'h History>) -> Self {
         let mut nanos_per_hour = BTreeMap::new();
         for history in histories {
             let mut paid: BTreeMap<Offering, (f64, f64)> = BTreeMap::new();
@@ -259,7 +259,7 @@ struct Readings {
 
 impl Readings {
     /// A sum of the stretch, with what its floor has besides the share and the count of `known`.
-    fn per_day(&mut self, name: &str, label: &str, unit: Unit, known: Known, (sum, luck): (f64, f64)) {
+    fn per_day(&mut self, name: &str, label: &str, unit: Unit, known: FigureTolerance, (sum, luck): (f64, f64)) {
         if self.days <= 0.0 {
             return;
         }
@@ -275,12 +275,12 @@ impl Readings {
         });
     }
 
-    fn count(&mut self, name: &str, label: &str, known: Known, sum: f64) {
+    fn count(&mut self, name: &str, label: &str, known: FigureTolerance, sum: f64) {
         self.per_day(name, label, Unit::Count, known, (sum, 0.0));
     }
 
     /// What is no sum, with what its floor has besides the share and the count of `known`.
-    fn measured(&mut self, name: &str, label: &str, unit: Unit, known: Known, (value, luck): (Option<f64>, f64)) {
+    fn measured(&mut self, name: &str, label: &str, unit: Unit, known: FigureTolerance, (value, luck): (Option<f64>, f64)) {
         self.list.push(Reading {
             name: name.to_owned(),
             label: label.to_owned(),

@@ -33,7 +33,7 @@ pub struct History {
     /// From when on the charges are all that there were.
     pub charged_from: SimTime,
     /// What Karpenter counted, for whom nobody recorded it node by node and pod by pod.
-    pub counted: Counted,
+    pub counted: UnattributedCounts,
     /// Spot prices of pools, used or not, as Karpenter saw them; `None` if nothing was recorded of them.
     pub spot_prices: Option<Vec<SpotPrice>>,
     /// The currency of the charges.
@@ -42,7 +42,7 @@ pub struct History {
 
 /// Counts without whom they are of, each with the end of the time that it is of.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Counted {
+pub struct UnattributedCounts {
     /// Nodes removed, with why; `None` if nothing counted them.
     pub ends: Option<Vec<(SimTime, Symbol, f64)>>,
     /// Pods evicted, those of DaemonSets too; `None` if nothing counted them.
@@ -55,14 +55,14 @@ pub struct Counted {
     pub taken_for_on_demand: usize,
 }
 
-impl Counted {
+impl UnattributedCounts {
     /// The word of `nodes.csv` for a reason as Karpenter's metrics have it.
     pub fn reason(word: &str) -> Symbol {
         Symbol::new(if word == "spot_interrupted" { NodeEnd::Interrupted.as_str() } else { word })
     }
 
     /// What Karpenter would have counted of a simulation.
-    fn of(outcome: &Outcome, nodes: &[NodeLife]) -> Self {
+    fn new(outcome: &Outcome, nodes: &[NodeLife]) -> Self {
         let ends = nodes.iter().filter(|node| node.was_launched());
         let ends = ends.filter_map(|node| Some((node.ended()?, node.end?, 1.0))).collect();
         let evicted = outcome.record.pods.iter().filter(|pod| pod.evicted);
@@ -116,7 +116,7 @@ impl NodeLife {
         self.deletion_requested.or(self.terminating).or(self.terminated)
     }
 
-    fn of(node: &NodeFacts) -> Self {
+    fn from_node(node: &NodeFacts) -> Self {
         Self {
             origin: node.origin.name(),
             instance_type: node.instance_type,
@@ -218,14 +218,14 @@ impl History {
             workloads: None,
             charges: None,
             charged_from: SimTime::ZERO,
-            counted: Counted::default(),
+            counted: UnattributedCounts::default(),
             spot_prices: None,
             currency: None,
         }
     }
 
     /// The history of a simulation.
-    pub fn of(outcome: &Outcome) -> Self {
+    pub fn from_outcome(outcome: &Outcome) -> Self {
         let record = &outcome.record;
         let is_judged = |pod: &crate::world::record::PodFacts| !pod.placeholder && !is_daemon(outcome, pod);
         let pods = record.pods.iter().filter(is_judged).map(|pod| PodLife {
@@ -235,12 +235,12 @@ impl History {
             left: pod.deletion_requested.or(pod.removed),
             evicted: Some(pod.evicted),
         });
-        let nodes: Vec<NodeLife> = record.nodes.iter().map(NodeLife::of).collect();
+        let nodes: Vec<NodeLife> = record.nodes.iter().map(NodeLife::from_node).collect();
         Self {
             start: outcome.about.start.parse().unwrap_or_default(),
             duration: outcome.about.duration,
             counts_from: outcome.about.counts_from(),
-            counted: Counted::of(outcome, &nodes),
+            counted: UnattributedCounts::new(outcome, &nodes),
             nodes: Some(nodes),
             pods: Some(pods.collect()),
             workloads: Some(workloads(outcome)),

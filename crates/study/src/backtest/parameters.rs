@@ -21,7 +21,7 @@ const CONSOLIDATION: &str = "`disruption` of the NodePools: `consolidateAfter`, 
 
 /// The parameters, the first of them those from which most follows.
 pub(super) fn changes(figures: &[FigureResult], workloads: &[WorkloadResult]) -> Vec<Change> {
-    let found = Found { figures, workloads };
+    let found = BacktestFigures { figures, workloads };
     let mut changes: Vec<Change> = Vec::new();
     let mut add =
         |parameter: String, figure: String| match changes.iter_mut().find(|change| change.parameter == parameter) {
@@ -48,7 +48,7 @@ fn differs(judged: &Judged) -> bool {
 }
 
 /// What differs of a workload, with its parameter.
-fn of_workload(workload: &WorkloadResult, found: &Found<'_>) -> Vec<(&'static str, String)> {
+fn of_workload(workload: &WorkloadResult, found: &BacktestFigures<'_>) -> Vec<(&'static str, String)> {
     let name = &workload.workload;
     let cpu_differs = workload.cpu_milli.as_ref().is_some_and(differs);
     let demand = format!("`load` of {name}: its rate, or `service.cpu_per_request`");
@@ -77,12 +77,12 @@ fn of_workload(workload: &WorkloadResult, found: &Found<'_>) -> Vec<(&'static st
     parameters
 }
 
-struct Found<'f> {
+struct BacktestFigures<'f> {
     figures: &'f [FigureResult],
     workloads: &'f [WorkloadResult],
 }
 
-impl Found<'_> {
+impl BacktestFigures<'_> {
     fn error(&self, name: &str) -> f64 {
         let figure = self.figures.iter().find(|figure| figure.name == name);
         figure.map_or(0.0, |figure| figure.judged.simulated - figure.judged.observed)

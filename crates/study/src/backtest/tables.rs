@@ -8,7 +8,7 @@ use nodecast_model::text::cells::from_csv_cell;
 use serde::Deserialize;
 
 use super::counted_nodes::{Counts, Kind};
-use super::history::{Charge, Counted, History, NodeLife, PodLife, SpotPrice, WorkloadState};
+use super::history::{Charge, UnattributedCounts, History, NodeLife, PodLife, SpotPrice, WorkloadState};
 use crate::domain::{HourlyRate, Money, SimDuration, SimTime, Symbol, well_known};
 
 /// Why a directory tells no history.
@@ -296,13 +296,13 @@ fn nodes_counted(path: &Path) -> Result<Vec<NodeLife>, HistoryError> {
 }
 
 /// What Karpenter's counters say of removals and evictions.
-fn counted(path: &Path) -> Result<Counted, HistoryError> {
-    let mut counted = Counted::default();
+fn counted(path: &Path) -> Result<UnattributedCounts, HistoryError> {
+    let mut counted = UnattributedCounts::default();
     Table::open(path)?.rows(|row| {
         let (Some(at), Some(count)) = (row.instant("at_seconds")?, row.number("count")?) else { return Ok(()) };
         match row.text("what")? {
             Some("disrupted") => {
-                let reason = Counted::reason(row.text("reason")?.unwrap_or_default());
+                let reason = UnattributedCounts::reason(row.text("reason")?.unwrap_or_default());
                 counted.ends.get_or_insert_default().push((at, reason, count));
             }
             // The reason is the answer of the API server: 429 where a budget forbids it.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::floors::Known;
+use super::floors::FigureTolerance;
 use crate::report::format::relative_change;
 use crate::statistics::{mean, student_t_quantile};
 
@@ -151,7 +151,7 @@ pub fn root_mean_square(observed: &[f64], other: &[f64]) -> Option<f64> {
 
 /// How far a curve lies from the mean of simulated ones, and whether it lies further off than they do from each other: each of
 /// them is compared with the mean of the others, as the curve is with the mean of all.
-pub(super) fn judge_curve(observed: &[f64], simulations: &[Vec<f64>], known: Known) -> Option<(Judged, Vec<f64>)> {
+pub(super) fn judge_curve(observed: &[f64], simulations: &[Vec<f64>], known: FigureTolerance) -> Option<(Judged, Vec<f64>)> {
     let count = simulations.len();
     let total: Vec<f64> =
         (0..observed.len()).map(|place| simulations.iter().filter_map(|curve| curve.get(place)).sum()).collect();
@@ -190,7 +190,7 @@ pub(super) fn judge_curve(observed: &[f64], simulations: &[Vec<f64>], known: Kno
 
 #[cfg(test)]
 mod tests {
-    use super::{Known, Verdict, interval, judge, judge_curve, weighted_error};
+    use super::{FigureTolerance, Verdict, interval, judge, judge_curve, weighted_error};
 
     fn verdict(observed: f64, simulations: &[f64]) -> Verdict {
         judge(observed, simulations, 0.10, 0.0).unwrap().verdict
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_curve_is_off_where_it_lies_further_off_than_seeds_do() {
-        let known = Known { tolerance: 0.1, share: 0.0, count: 0.0 };
+        let known = FigureTolerance { tolerance: 0.1, share: 0.0, count: 0.0 };
         let seeds: Vec<Vec<f64>> =
             (0..20).map(|seed| (0..100).map(|at| 10.0 + f64::from((at * 7 + seed * 3) % 5) * 0.1).collect()).collect();
         let alike: Vec<f64> = (0..100).map(|at| 10.0 + f64::from((at * 7 + 1) % 5) * 0.1).collect();

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Stretch;
 use super::figures::{Basis, Window};
-use super::floors::{self, Known};
+use super::floors::{self, FigureTolerance};
 use super::history::{History, WorkloadState};
 use super::verdict::{Judged, judge, judge_curve, root_mean_square, weighted_error};
 use crate::domain::{SimDuration, SimTime};
@@ -75,7 +75,7 @@ pub struct Workloads {
 
 impl Workloads {
     /// Judges the workloads that were recorded and are simulated. `before` is the stretch of the naive forecast.
-    pub fn of(recorded: &History, simulations: &[History], stretch: Stretch, before: Option<Window>) -> Self {
+    pub fn new(recorded: &History, simulations: &[History], stretch: Stretch, before: Option<Window>) -> Self {
         let mut judged: Vec<(WorkloadResult, Curve)> = recorded
             .workloads
             .iter()
@@ -105,7 +105,7 @@ fn workload(
         simulated.iter().filter_map(|states| sampled(states, stretch.simulated, replicas)).collect();
     let (judged, centre) = judge_curve(&observed, &curves, floors::REPLICAS)?;
     let naive = before.and_then(|before| sampled(states, before, replicas));
-    let of_means = |of: fn(&WorkloadState) -> Option<f64>, known: Known| {
+    let of_means = |of: fn(&WorkloadState) -> Option<f64>, known: FigureTolerance| {
         let happened = mean(states, stretch.recorded, of).filter(|value| *value > 0.0)?;
         let values: Vec<f64> = simulated.iter().filter_map(|states| mean(states, stretch.simulated, of)).collect();
         judge(happened, &values, known.tolerance, known.share * happened)
@@ -199,7 +199,7 @@ fn band(curves: &[Vec<f64>], length: usize) -> Vec<(f64, f64)> {
 
 /// Nodes at once over the stretch, recorded and simulated.
 pub fn nodes(recorded: &History, simulations: &[History], stretch: Stretch) -> Curve {
-    let basis = Basis::of(recorded);
+    let basis = Basis::from_recorded(recorded);
     let observed = nodes_of(recorded, stretch.recorded, basis);
     let curves: Vec<Vec<f64>> = simulations.iter().map(|history| nodes_of(history, stretch.simulated, basis)).collect();
     let simulated = (0..observed.len())

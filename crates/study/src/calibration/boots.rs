@@ -12,7 +12,7 @@ use nodecast_observed::claims::{End, Instant, Life, Milestone};
 use nodecast_observed::estimate::{Duration, Estimate, LogNormal, median, shrink};
 
 use super::change::{Change, slowed};
-use super::{BETWEEN, Fit, Key, Parameter, Taken, Unit, beats_assumed, counted, duration_text};
+use super::{BETWEEN, Fit, Key, Parameter, FitOutcome, Unit, beats_assumed, counted, duration_text};
 use crate::cloud::BootStages;
 use crate::cloud::boot::BootTraits;
 use crate::domain::Symbol;
@@ -50,7 +50,7 @@ struct Reference {
 }
 
 impl Reference {
-    fn of(stages: &BootStages, traits: BootTraits) -> Self {
+    fn new(stages: &BootStages, traits: BootTraits) -> Self {
         let streams = Streams::new(0);
         let draw = |stages: &BootStages, number| stages.draw(traits, &mut streams.nth("calibration", "boot", number));
         let without_status = BootStages { status: Some(0.0), ..*stages };
@@ -100,13 +100,13 @@ pub(super) fn fit(fit: &mut Fit<'_>) -> Vec<Parameter> {
 fn boots<'h>(fit: &mut Fit<'h>) -> Option<(BootStages, Vec<Boot<'h>>)> {
     let lives: Vec<&'h Life> = fit.history.lives.iter().filter(|life| booted(life)).collect();
     let family = most_common_family(fit, &lives)?;
-    let stages = fit.scenario.ec2.launch_latency.unwrap_or_else(|| BootStages::of(family));
+    let stages = fit.scenario.ec2.launch_latency.unwrap_or_else(|| BootStages::from_family(family));
     let mut references: BTreeMap<BootTraits, Reference> = BTreeMap::new();
     let mut boots = Vec::new();
     for life in lives.into_iter().filter(|life| family_of(fit, life) == family) {
         let kind = life.instance_type.as_deref().and_then(|name| fit.region.instance_type(Symbol::new(name)));
-        let traits = kind.map_or_else(BootTraits::default, |kind| BootTraits::of(&kind.facts));
-        let reference = *references.entry(traits).or_insert_with(|| Reference::of(&stages, traits));
+        let traits = kind.map_or_else(BootTraits::default, |kind| BootTraits::from_facts(&kind.facts));
+        let reference = *references.entry(traits).or_insert_with(|| Reference::new(&stages, traits));
         boots.push(Boot { life, reference });
     }
     Some((stages, boots))
@@ -209,7 +209,7 @@ fn calls(fit: &Fit<'_>) -> Option<Parameter> {
     let span = text.parse().unwrap_or(stated.fleet_call_median);
     Some(Parameter {
         assumed: Some(assumed),
-        taken: if is_measured { Taken::Measured } else { Taken::Shrunk },
+        taken: if is_measured { FitOutcome::Measured } else { FitOutcome::Shrunk },
         value,
         keys: vec![fit.key(&["ec2", "times", "fleet_call_median"], text, stated.fleet_call_median.to_string())],
         notes: vec![format!("claim made to launched less {BEFORE_CALL} s until Karpenter calls")],
@@ -243,7 +243,7 @@ fn until_registered(fit: &Fit<'_>, stages: BootStages, boots: &[Boot<'_>]) -> Op
     }
     Some(Parameter {
         assumed: Some(assumed),
-        taken: if is_measured { Taken::Measured } else { Taken::Shrunk },
+        taken: if is_measured { FitOutcome::Measured } else { FitOutcome::Shrunk },
         value: value * assumed,
         keys: slowed_keys(fit, &stages, value),
         notes,
@@ -302,7 +302,7 @@ fn until_ready(fit: &mut Fit<'_>, stages: BootStages, boots: &[Boot<'_>]) -> Opt
         vec![fit.key(&[SECTION[0], SECTION[1], "cni_ready"], duration_text(value), duration_text(stages.cni_ready))];
     Some(Parameter {
         assumed: Some(stages.cni_ready),
-        taken: if is_measured { Taken::Measured } else { Taken::Shrunk },
+        taken: if is_measured { FitOutcome::Measured } else { FitOutcome::Shrunk },
         value,
         keys,
         notes,

@@ -53,7 +53,7 @@ pub fn effect(name: &str, before: &[&Point], after: &[&Point]) -> Effect {
             |points: &[&Point]| -> Option<Vec<f64>> { points.iter().map(|point| point.figures[position]).collect() };
         let (Some(before), Some(after)) = (of(before), of(after)) else { continue };
         let changes: Vec<f64> = after.iter().zip(&before).map(|(after, before)| after - before).collect();
-        let (Some(before), Some(change)) = (mean(&before), Estimate::of(&changes)) else { continue };
+        let (Some(before), Some(change)) = (mean(&before), Estimate::from_values(&changes)) else { continue };
         let interval = change.low.zip(change.high);
         figures.insert(figure.name, Difference { before, change: change.mean, interval });
     }

@@ -7,7 +7,7 @@ use nodecast_observed::estimate::{Estimate, Prior, Proportion, proportion_interv
 
 use super::boots::REGISTRATION_LIMIT;
 use super::change::Change;
-use super::{Fit, Parameter, Taken, Unit, counted};
+use super::{Fit, Parameter, FitOutcome, Unit, counted};
 
 /// The weight of what is assumed, in launches. An assumption.
 const PRIOR_LAUNCHES: f64 = 2_000.0;
@@ -75,7 +75,7 @@ fn share(
     // To hundredths of a percent, as far as shares are written; below that nothing is learned.
     let text = |share: f64| format!("{}%", libm::round(share * 1e4) / 1e2);
     Parameter {
-        taken: if is_measured { Taken::Measured } else { Taken::Shrunk },
+        taken: if is_measured { FitOutcome::Measured } else { FitOutcome::Shrunk },
         value,
         keys: vec![fit.key(&["ec2", "failures", key], text(value), text(assumed))],
         notes: vec![format!("what is assumed counts as {PRIOR_LAUNCHES} launches")],

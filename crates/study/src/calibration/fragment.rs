@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Calibration, Key, Parameter, Taken, Unit, shown_path};
+use super::{Calibration, Key, Parameter, FitOutcome, Unit, shown_path};
 use crate::presentation::calibration::{interval, value};
 use nodecast_model::text::yaml::word;
 
@@ -39,7 +39,7 @@ pub fn yaml(calibration: &Calibration, about: &[String]) -> String {
         let _ = writeln!(text, "# {line}");
     }
     let taken: Vec<&Parameter> = calibration.parameters.iter().filter(|one| is_written(one)).collect();
-    let shrunk: Vec<&&Parameter> = taken.iter().filter(|one| one.taken == Taken::Shrunk).collect();
+    let shrunk: Vec<&&Parameter> = taken.iter().filter(|one| one.taken == FitOutcome::Shrunk).collect();
     if !shrunk.is_empty() {
         text += "\ngrades:   # values that little was recorded for: between what was measured and what is assumed\n";
         for key in shrunk.iter().flat_map(|one| &one.keys) {
@@ -60,7 +60,7 @@ pub fn yaml(calibration: &Calibration, about: &[String]) -> String {
 }
 
 fn is_written(parameter: &Parameter) -> bool {
-    matches!(parameter.taken, Taken::Measured | Taken::Shrunk) && !parameter.keys.is_empty()
+    matches!(parameter.taken, FitOutcome::Measured | FitOutcome::Shrunk) && !parameter.keys.is_empty()
 }
 
 fn write(text: &mut String, depth: usize, name: &str, tree: &Tree<'_>) {
@@ -96,7 +96,7 @@ fn comments(text: &mut String, indent: &str, parameter: &Parameter) {
         interval(parameter.unit, &parameter.measured),
         parameter.from
     );
-    if parameter.taken == Taken::Shrunk {
+    if parameter.taken == FitOutcome::Shrunk {
         let taken = say(parameter.value);
         let _ = writeln!(text, "{indent}# too little to go by alone: {taken} is between the two");
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nodecast_observed::estimate::{Estimate, line};
 
 use super::change::Change;
-use super::{Fit, Parameter, Taken, Unit, counted, duration_text};
+use super::{Fit, Parameter, FitOutcome, Unit, counted, duration_text};
 use crate::domain::SimDuration;
 
 /// The share of CPU without requests above which a model without idle CPU is warned of.
@@ -51,7 +51,7 @@ fn of_workload(fit: &mut Fit<'_>, workload: &str, points: &[(f64, f64)]) -> Opti
             counted(points.len(), "sample", "samples"),
         )
     };
-    shown.taken = Taken::Shown;
+    shown.taken = FitOutcome::Shown;
     shown.notes.push(format!("{:.0} % of the CPU is used without requests", idle.max(0.0) * 100.0));
     if unseen > 0.0 {
         let words = "up to {} % more, which pods use before their second sample";

@@ -6,7 +6,7 @@ use nodecast_observed::claims::{Instant, PodLife};
 use nodecast_observed::estimate::{Estimate, Proportion, median, proportion_interval};
 
 use super::change::{Change, PodTime};
-use super::{Fit, Parameter, Taken, Unit, beats_assumed, counted, duration_text};
+use super::{Fit, Parameter, FitOutcome, Unit, beats_assumed, counted, duration_text};
 use crate::domain::workload::{Job, ObjectName};
 use crate::domain::{PodSpec, SimDuration, Symbol};
 use crate::scenario::definition::WorkloadTimes;
@@ -98,7 +98,7 @@ impl Workload<'_> {
         let span = text.parse().unwrap_or(assumed);
         Parameter {
             assumed: Some(assumed.as_secs_f64()),
-            taken: if is_measured { Taken::Measured } else { Taken::Shrunk },
+            taken: if is_measured { FitOutcome::Measured } else { FitOutcome::Shrunk },
             value,
             keys: vec![fit.key(&path, text, assumed.to_string())],
             change: Some(Change::PodTime(self.workload, which, span)),
@@ -153,6 +153,6 @@ impl Workload<'_> {
         let text = |share: f64| format!("{}", libm::round(share * 1e4) / 1e4);
         let keys = vec![fit.key(&path, text(measured.value), text(self.times.failures))];
         let change = Some(Change::PodFailures(self.workload, measured.value));
-        Some(Parameter { taken: Taken::Measured, keys, change, ..shown })
+        Some(Parameter { taken: FitOutcome::Measured, keys, change, ..shown })
     }
 }

@@ -9,7 +9,7 @@ use nodecast_observed::claims::{ImagePull, Instant, PodLife};
 use nodecast_observed::estimate::{Estimate, slope_through_zero};
 
 use super::change::Change;
-use super::{Fit, Parameter, Taken, Unit, beats_assumed, counted, pods};
+use super::{Fit, Parameter, FitOutcome, Unit, beats_assumed, counted, pods};
 use crate::actors::{BIND, CONTAINER_START, PULL_OVERHEAD};
 use crate::domain::{PodSpec, Symbol};
 
@@ -121,7 +121,7 @@ struct Slopes {
 }
 
 impl Slopes {
-    fn of(points: &[(f64, f64)], resolution: f64, assumed: (f64, f64)) -> Option<Self> {
+    fn new(points: &[(f64, f64)], resolution: f64, assumed: (f64, f64)) -> Option<Self> {
         let fitted = slope_through_zero(points)?.slope;
         // All may be rounded the same way.
         let (sum, squares) = points.iter().fold((0.0, 0.0), |(sum, squares), (x, _)| (sum + x, squares + x * x));
@@ -163,7 +163,7 @@ fn rates(fit: &Fit<'_>, samples: &[Sample]) -> Option<Parameter> {
     let images = &fit.scenario.images;
     let assumed = (images.pull_rate as f64, images.unpack_rate as f64);
     let resolution = if fit.history.simulated { RESOLUTION_OF_RUNS } else { 0.0 };
-    let slopes = Slopes::of(&points, resolution, assumed)?;
+    let slopes = Slopes::new(&points, resolution, assumed)?;
     let rounded = |value: f64| (libm::round(value / 1e5) * 1e5).max(1e5) as i64;
     let (pull, unpack) = slopes.rates();
     let mut keys = vec![fit.key(&["images", "pull_rate"], bytes_text(rounded(pull)), bytes_text(images.pull_rate))];
@@ -181,7 +181,7 @@ fn rates(fit: &Fit<'_>, samples: &[Sample]) -> Option<Parameter> {
     let measured = Estimate { value: of(value), low: of(high), high: of(low), n };
     Some(Parameter {
         assumed: Some(assumed.0),
-        taken: if slopes.is_measured { Taken::Measured } else { Taken::Shrunk },
+        taken: if slopes.is_measured { FitOutcome::Measured } else { FitOutcome::Shrunk },
         value: pull,
         keys,
         notes,
@@ -217,7 +217,7 @@ fn sizes(fit: &Fit<'_>) -> Vec<Parameter> {
         let value = size as f64;
         Parameter {
             assumed: Some(assumed as f64),
-            taken: Taken::Measured,
+            taken: FitOutcome::Measured,
             keys: vec![fit.key(&["images", "sizes", image], bytes_text(size), bytes_text(assumed))],
             notes: vec![format!("{bytes:.0} bytes stored, over {STORED}")],
             change: Some(Change::ImageSizes(BTreeMap::from([(symbol, size)]))),

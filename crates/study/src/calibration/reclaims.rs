@@ -9,7 +9,7 @@ use nodecast_observed::estimate::{
 };
 
 use super::change::Change;
-use super::{Fit, Parameter, Taken, Unit, counted};
+use super::{Fit, Parameter, FitOutcome, Unit, counted};
 use crate::cloud::market::reclaims::hazard;
 use crate::domain::{SimDuration, Symbol};
 
@@ -154,7 +154,7 @@ fn exposed_for(fit: &mut Fit<'_>, mut shown: Parameter, measured: &Rate, exposur
     shown.notes.push(weight);
     shown.notes.push(format!("an exposure of {} gives it with these instances", text(new)));
     Parameter {
-        taken: if is_measured { Taken::Measured } else { Taken::Shrunk },
+        taken: if is_measured { FitOutcome::Measured } else { FitOutcome::Shrunk },
         value,
         keys: vec![key],
         change: Some(Change::Exposure(new)),

@@ -13,7 +13,7 @@ use crate::scenario::Scenario;
 
 /// A moment as it was written, which only the scenario gives a meaning.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Moment(String);
+pub struct StatedTime(String);
 
 /// Why a text is no moment of a run.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
@@ -38,7 +38,7 @@ pub enum MomentError {
     },
 }
 
-impl FromStr for Moment {
+impl FromStr for StatedTime {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
@@ -46,7 +46,7 @@ impl FromStr for Moment {
     }
 }
 
-impl Moment {
+impl StatedTime {
     /// The moment of a run of `scenario`: a span after its start (`1h30m`), the first time that the clock shows `13:45` or
     /// `13:45:30`, or a date with a time (`2026-11-24T13:45:00Z`, `2026-11-24 13:45`, or as a report has it, `24 Nov 13:45`).
     ///

@@ -12,7 +12,7 @@ use crate::domain::{HourlyRate, NodeId, SimDuration, SimTime, well_known};
 use crate::report::drain::GroupRoom;
 use crate::report::summary::PROGRAM;
 use crate::scenario::draft::{Draft, Wishes};
-use crate::scenario::source::{Held, Source};
+use crate::scenario::source::{InMemoryFiles, Source};
 use crate::scenario::{Autoscaler, ScenarioError};
 use crate::single_pass::PackingQuestion;
 use crate::standing::{Standing, rate_of_node};
@@ -76,7 +76,7 @@ pub fn find_node(question: &PackingQuestion, name: &str) -> Result<usize, Scenar
 pub fn explain_standing(question: &PackingQuestion, name: &str) -> Result<StandingExplanation, ScenarioError> {
     let position = find_node(question, name)?;
     let (node, name) = (NodeId::from_index(position), question.nodes[position].node.name.as_str());
-    let mut standing = Standing::of(question);
+    let mut standing = Standing::from_question(question);
     let (now, answer) = (standing.now, standing.about_node(node));
     let state = standing.cluster.node(node);
     let label = |key| state.labels.get(key).map(|value| value.to_string());
@@ -113,7 +113,7 @@ pub fn explain_standing(question: &PackingQuestion, name: &str) -> Result<Standi
             found.budgets = budgets.collect();
             found.together = answer.together.into_iter().map(name_of).collect();
             let figures = |removal| {
-                RemovalFigures::of(&removal, name_of, |pod| {
+                RemovalFigures::new(&removal, name_of, |pod| {
                     let workload = standing.cluster.workload(standing.cluster.pod(pod).workload);
                     (standing.pod_name(pod), workload.name.to_string())
                 })
@@ -155,7 +155,7 @@ pub fn by_cluster_autoscaler(
     let region = Some(region.name.as_str().to_owned());
     let wishes = Wishes { name: "standing".to_owned(), region, ..Wishes::default() };
     let draft = Draft::of_dump(dump, &wishes, catalog)?;
-    let held = Held::of(draft.files.iter().map(|file| (&*file.name, &*file.text)));
+    let held = InMemoryFiles::from_texts(draft.files.iter().map(|file| (&*file.name, &*file.text)));
     let Some(first) = draft.files.first() else { return Ok(None) };
     let (mut scenario, _) = crate::scenario::of_texts(&first.name, &held, catalog)?;
     scenario.duration = UNTIL_LOOKED;

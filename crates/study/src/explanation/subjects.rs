@@ -7,7 +7,7 @@ use super::{
     NodeExplanation, PodExplanation, SchedulerFigures, command_of, karpenter_says, names_near, position_of_node,
 };
 use crate::actors::Autoscaler;
-use crate::actors::inquiry::{self, Destination, Keeper, PodAnswer};
+use crate::actors::inquiry::{self, Destination, DrainBlocker, PodAnswer};
 use crate::domain::{NodeId, PodId, SimTime, Symbol};
 use crate::report::pack::PoolExplanation;
 use crate::report::summary::DecisionFigures;
@@ -68,7 +68,7 @@ impl Inquiry<'_> {
     }
 
     /// The drain of a node of Karpenter's that goes on at an instant at which these pods keep it.
-    fn drain(&self, facts: &NodeFacts, at: SimTime, kept: Vec<(PodId, Keeper)>) -> Option<DrainFigures> {
+    fn drain(&self, facts: &NodeFacts, at: SimTime, kept: Vec<(PodId, DrainBlocker)>) -> Option<DrainFigures> {
         let by = |instant: Option<SimTime>| instant.is_some_and(|own| own <= at);
         let went_on = by(facts.drained) || by(facts.terminating) || by(facts.terminated);
         let drains = matches!(facts.origin, NodeOrigin::NodePool(_)) && by(facts.registered) && !went_on;
@@ -76,13 +76,13 @@ impl Inquiry<'_> {
         let name = |pod: PodId| self.outcome.record.pods.name(pod).unwrap_or_default();
         let told = kept.into_iter().map(|(pod, keeper)| {
             let why = match keeper {
-                Keeper::Budget(budget) => format!("PodDisruptionBudget {budget} allows no eviction"),
-                Keeper::SeveralBudgets(all) => {
+                DrainBlocker::Budget(budget) => format!("PodDisruptionBudget {budget} allows no eviction"),
+                DrainBlocker::SeveralBudgets(all) => {
                     let names: Vec<String> = all.iter().map(ToString::to_string).collect();
                     format!("PodDisruptionBudgets {} all select it, so that it is never evicted", names.join(", "))
                 }
-                Keeper::DoNotDisrupt => "its annotation `karpenter.sh/do-not-disrupt`".to_owned(),
-                Keeper::Stops => "it was told to stop and runs on".to_owned(),
+                DrainBlocker::DoNotDisrupt => "its annotation `karpenter.sh/do-not-disrupt`".to_owned(),
+                DrainBlocker::Stops => "it was told to stop and runs on".to_owned(),
             };
             format!("{} ({}): {why}", name(pod), self.workload_of(pod))
         });
@@ -141,7 +141,7 @@ impl Inquiry<'_> {
         let facts = &self.outcome.record.commands[id.0 as usize];
         let (mut run, at) = self.run_before(|record| record.commands.len() > id.0 as usize);
         let removal = inquiry::removal(run.context_mut(), at, &facts.candidates, facts.reason);
-        let own = DecisionFigures::of(self.outcome, id, facts);
+        let own = DecisionFigures::new(self.outcome, id, facts);
         let mut removal = removal.map(|removal| self.figures(&removal));
         let went = self.where_pods_went(&facts.candidates);
         for pod in removal.iter_mut().flat_map(|removal| &mut removal.pods) {
@@ -203,7 +203,7 @@ impl Inquiry<'_> {
         let until = at.unwrap_or_else(|| self.end());
         self.inside(until)?;
         let pod = self.pod_named(name, until)?;
-        let facts = record.pods.of(pod);
+        let facts = record.pods.facts(pod);
         if facts.created > until {
             let help = format!("it is created {}", self.when(facts.created));
             return Err(ExplainError::NotThere { kind: "pod", name: name.to_owned(), at: self.when(until), help });
@@ -241,7 +241,7 @@ impl Inquiry<'_> {
             kube_scheduler: self.verdicts(&run, pod),
             karpenter: karpenter.as_ref().map(|answer| karpenter_says(answer, |node| self.node_name(node))),
             claimed_at_seconds: claimed.map(SimTime::as_secs_f64),
-            node_pools: karpenter.iter().flat_map(|answer| &answer.pools).map(PoolExplanation::of).collect(),
+            node_pools: karpenter.iter().flat_map(|answer| &answer.pools).map(PoolExplanation::from_verdict).collect(),
             cluster_autoscaler: groups,
             grown_at_seconds: grown.as_ref().map(|(_, at)| at.as_secs_f64()),
             grown_by: grown.map(|(id, _)| id),
@@ -256,7 +256,7 @@ impl Inquiry<'_> {
     /// When Karpenter made the claim of the node that a pod was bound to, and what it says of the pod just before that; `None` if
     /// the pod did not wait then, or had a place already.
     fn claim_of(&self, pod: PodId, node: NodeId) -> Option<(SimTime, PodAnswer)> {
-        let (claimed, of) = (&self.outcome.record.nodes.get(node.index())?, self.outcome.record.pods.of(pod));
+        let (claimed, of) = (&self.outcome.record.nodes.get(node.index())?, self.outcome.record.pods.facts(pod));
         if !matches!(claimed.origin, NodeOrigin::NodePool(_)) || of.created > claimed.requested {
             return None;
         }
@@ -316,7 +316,7 @@ impl Inquiry<'_> {
     /// The decision that removed the node from which a pod was evicted.
     fn evicted_by(&self, pod: PodId) -> Option<String> {
         let record = &self.outcome.record;
-        let facts = record.pods.of(pod);
+        let facts = record.pods.facts(pod);
         let node = facts.node.filter(|_| facts.evicted)?;
         let removed = |command: &crate::world::record::CommandFacts| {
             command.nodes.contains(&node) && command.succeeded.is_some_and(|at| facts.deletion_requested >= Some(at))

@@ -50,7 +50,7 @@ impl Inquiry<'_> {
     /// What the VerticalPodAutoscaler of a pod made of it at an instant, or just before it was to go; `None` if there is none for it.
     pub(super) fn vertical(&self, pod: PodId, until: SimTime) -> Option<VerticalFigures> {
         let record = &self.outcome.record;
-        let facts = record.pods.of(pod);
+        let facts = record.pods.facts(pod);
         if !record.verticals.iter().any(|own| own.workload == facts.workload) {
             return None;
         }

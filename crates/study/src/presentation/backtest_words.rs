@@ -6,7 +6,7 @@ use super::{known, signed_percent};
 use crate::backtest::replay::Recorded;
 use crate::backtest::{Answer, BillComparison, BillLink, FigureResult, Findings, Judged, Mode, Variant, Verdict};
 use crate::figures::Unit;
-use crate::report::format::{Known, Measure, counted, money, percent, span};
+use crate::report::format::{IntervalFigure, Measure, counted, money, percent, span};
 use crate::statistics::Estimate;
 
 /// Figures that the first sentence tells of beside cost, with what they are called there.
@@ -47,7 +47,7 @@ pub(super) fn simulated(unit: Unit, currency: Option<&str>, judged: &Judged) -> 
     };
     let (below, above) = (mean - from, until - mean);
     let ends = below.max(above) > 1.5 * below.min(above) || from <= unit.range().0;
-    Known { mean, low, high, ends, signed: false }.text(measure)
+    IntervalFigure { mean, low, high, ends, signed: false }.text(measure)
 }
 
 /// An error with its sign; a dash where it is no share of anything.

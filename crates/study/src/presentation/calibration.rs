@@ -4,7 +4,7 @@ use nodecast_observed::claims::History;
 use nodecast_observed::estimate::Estimate;
 
 use super::signed;
-use crate::calibration::{Calibration, Effect, JUDGED, Parameter, Taken, Unit};
+use crate::calibration::{Calibration, Effect, JUDGED, Parameter, FitOutcome, Unit};
 use crate::domain::words::counted;
 use crate::figures::FIGURES;
 use crate::report::columns::printed;
@@ -57,10 +57,10 @@ pub fn taken(parameter: &Parameter) -> String {
     let value = value(parameter.unit, parameter.value);
     match parameter.taken {
         _ if parameter.is_stated() => "no: stated".to_owned(),
-        Taken::Measured => "measured".to_owned(),
-        Taken::Shrunk => format!("shrunk: {value}"),
-        Taken::AsAssumed => "as assumed".to_owned(),
-        Taken::Shown => "shown only".to_owned(),
+        FitOutcome::Measured => "measured".to_owned(),
+        FitOutcome::Shrunk => format!("shrunk: {value}"),
+        FitOutcome::AsAssumed => "as assumed".to_owned(),
+        FitOutcome::Shown => "shown only".to_owned(),
     }
 }
 

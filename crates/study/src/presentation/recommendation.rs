@@ -8,7 +8,7 @@ use crate::recommendation::{
     Robustness, ValueChange,
 };
 use crate::report::columns::folded;
-use crate::report::format::{self, Known, Measure, money_among, percent};
+use crate::report::format::{self, IntervalFigure, Measure, money_among, percent};
 use crate::statistics::Estimate;
 
 /// Most lines of one change's diff; the JSON has all.
@@ -299,7 +299,7 @@ pub(super) fn comparison(answer: &Recommendation) -> Vec<(String, String, String
         // Counts cannot be less than none.
         let cell = |own: &Estimate| {
             let own = known(own);
-            Known { ends: own.ends || own.low.is_some_and(|low| low <= 0.0), ..own }.text(measure)
+            IntervalFigure { ends: own.ends || own.low.is_some_and(|low| low <= 0.0), ..own }.text(measure)
         };
         Some((name.to_owned(), cell(&before), cell(&after)))
     };

@@ -13,7 +13,7 @@ const FIRST: [&str; 4] = ["cost_per_month", "pending_p99", "unavailable_pod_minu
 
 /// A state held against another over the seeds that both have.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Held {
+pub struct PairedResult {
     /// How many seeds.
     pub seeds: usize,
     /// How many there will be.
@@ -21,7 +21,7 @@ pub struct Held {
     /// Every figure, those that are told first at the beginning.
     pub figures: Vec<Line>,
     /// The scenario's objectives.
-    pub objectives: Vec<Kept>,
+    pub objectives: Vec<ObjectiveResult>,
     /// The figures that are told first, seed by seed.
     pub rows: Vec<Row>,
 }
@@ -60,7 +60,7 @@ pub struct Said {
 
 /// An objective.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Kept {
+pub struct ObjectiveResult {
     /// Its name and its limit.
     pub name: String,
     /// The seeds in which it is met, of those that can be judged.
@@ -81,7 +81,7 @@ pub struct Row {
 }
 
 /// What to say of points that belong together two by two: those of a state's seeds, and of what it is held against.
-pub fn held(today: &[&Point], own: &[&Point], planned: usize, currency: &str) -> Held {
+pub fn held(today: &[&Point], own: &[&Point], planned: usize, currency: &str) -> PairedResult {
     let is_first = |name: &str| FIRST.contains(&name);
     let first = FIRST.iter().filter_map(|name| find(name));
     let others = for_people().filter(|(_, figure)| !is_first(figure.name));
@@ -91,7 +91,7 @@ pub fn held(today: &[&Point], own: &[&Point], planned: usize, currency: &str) ->
         own: said_first(own, currency),
         today: said_first(today, currency),
     });
-    Held {
+    PairedResult {
         seeds: own.len(),
         planned,
         figures: figures.filter(|line| line.first || line.own.value.is_some() || line.today.value.is_some()).collect(),
@@ -122,7 +122,7 @@ fn line((place, figure): (usize, &'static Figure), (today, own): (&[&Point], &[&
     let pairs: Vec<(f64, f64)> =
         today.iter().zip(own).filter_map(|(today, own)| Some((at(today, place)?, at(own, place)?))).collect();
     let (before, after): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
-    let paired = Paired::of(&before, &after);
+    let paired = Paired::new(&before, &after);
     let difference = paired.as_ref().map(|own| own.difference);
     let relative = paired.and_then(|own| own.relative);
     // Differences have as many decimals as what differs.
@@ -154,13 +154,13 @@ fn verdict(figure: &Figure, difference: &Estimate) -> &'static str {
     }
 }
 
-fn kept(today: &[&Point], own: &[&Point]) -> Vec<Kept> {
+fn kept(today: &[&Point], own: &[&Point]) -> Vec<ObjectiveResult> {
     let count = |points: &[&Point], place: usize| {
         let judged = points.iter().filter_map(|point| point.objectives.get(place)?.met);
         judged.fold((0, 0), |(met, all), own| (met + usize::from(own), all + 1))
     };
     let stated = own.first().map_or(&[][..], |point| &point.objectives);
-    let one = |(place, stated): (usize, &crate::points::Objective)| Kept {
+    let one = |(place, stated): (usize, &crate::points::Objective)| ObjectiveResult {
         name: format!("{} at most {}", stated.name.replace('_', " "), objective(&stated.unit, stated.limit)),
         own: count(own, place),
         today: count(today, place),

@@ -8,7 +8,7 @@ use crate::comparison::{About, Comparison, DRAWS_PRICE_ERRORS, ObjectiveRow, Obj
 use crate::figures::{FIGURES, Figure, for_people};
 use crate::report::columns::printed;
 use crate::report::figure::Figure as Plain;
-use crate::report::format::{self, Known, Measure, span};
+use crate::report::format::{self, IntervalFigure, Measure, span};
 use crate::report::table::Rows;
 use crate::scenario::Caveats;
 use crate::statistics::{Estimate, Paired};
@@ -121,13 +121,13 @@ pub(super) fn mean_cells(figure: &Figure, currency: &str, means: &[Option<Estima
     let level = |mean: &Estimate| {
         let bounded = mean.low.is_some_and(|low| low <= least) || mean.high.is_some_and(|high| high >= most);
         let own = known(mean);
-        Known { ends: own.ends || bounded, ..own }
+        IntervalFigure { ends: own.ends || bounded, ..own }
     };
     cells(means.iter().map(|mean| mean.as_ref().map(level)).collect(), |largest| measure(figure, currency, largest))
 }
 
 /// Figures of a row or a column, rounded alike; a dash where there is none. `measure` is that of figures of which the largest is known.
-fn cells<'c>(all: Vec<Option<Known>>, measure: impl Fn(f64) -> Measure<'c>) -> Vec<String> {
+fn cells<'c>(all: Vec<Option<IntervalFigure>>, measure: impl Fn(f64) -> Measure<'c>) -> Vec<String> {
     let largest = all.iter().flatten().map(|known| known.mean.abs()).fold(0.0, f64::max);
     format::column(&all, measure(largest))
         .into_iter()
@@ -166,12 +166,12 @@ pub(super) fn difference_cells(figure: &Figure, currency: &str, all: &[Option<&P
         let own = if is_share { paired.relative.as_ref().unwrap_or(&paired.difference) } else { &paired.difference };
         known_difference(own)
     };
-    let all: Vec<Option<Known>> = all.iter().map(|paired| paired.as_ref().map(known)).collect();
+    let all: Vec<Option<IntervalFigure>> = all.iter().map(|paired| paired.as_ref().map(known)).collect();
     let measure = |largest| {
         if is_share { Measure::Share } else { measure_of_difference(figure, currency, largest) }
     };
-    let has_zero = |known: &Known| known.low.zip(known.high).is_some_and(|(low, high)| low < 0.0 && high > 0.0);
-    let open = |known: &Known| has_zero(known).then(|| known.range(measure(known.mean)));
+    let has_zero = |known: &IntervalFigure| known.low.zip(known.high).is_some_and(|(low, high)| low < 0.0 && high > 0.0);
+    let open = |known: &IntervalFigure| has_zero(known).then(|| known.range(measure(known.mean)));
     let cells = cells(all.clone(), measure);
     all.iter().zip(cells).map(|(known, cell)| known.as_ref().and_then(open).unwrap_or(cell)).collect()
 }

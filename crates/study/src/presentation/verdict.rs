@@ -324,12 +324,12 @@ mod tests {
     #[test]
     fn a_cost_is_judged_by_the_interval_that_is_printed() {
         // +0.50 and +1.30, which says nothing of the mean in money, but 0.45 ± 0.32 of what the first costs.
-        let paired = Paired::of(&[1.0, 3.0], &[1.5, 4.3]).unwrap();
+        let paired = Paired::new(&[1.0, 3.0], &[1.5, 4.3]).unwrap();
         assert!(!paired.difference.excludes_zero());
         let words = cost_words(&paired);
         assert!(words.starts_with("is ") && words.ends_with(" dearer") && !words.contains("clearly"), "{words}");
         // +1.00 and +1.05: surely more, though by what share of the first nobody can say.
-        let paired = Paired::of(&[1.0, 10.0], &[2.0, 11.05]).unwrap();
+        let paired = Paired::new(&[1.0, 10.0], &[2.0, 11.05]).unwrap();
         assert!(paired.difference.excludes_zero());
         let words = cost_words(&paired);
         assert!(words.starts_with("is not clearly cheaper or dearer (\u{2212}"), "{words}");

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::levers::{Kind, Known, Level, Lever, Requirements as PoolTerms, Terms, setting, template};
+use super::levers::{Kind, BaselineFacts, Level, Lever, Requirements as PoolTerms, Terms, setting, template};
 use crate::axes::Setting;
 use crate::catalog::Region;
 use crate::domain::labels::{auto_mode_label, karpenter_label};
@@ -196,7 +196,7 @@ impl Exclusion {
 }
 
 /// Adds to each level of a NodePool's requirements the values of today where it would launch more, and returns what that excludes.
-pub(super) fn confine(known: &Known<'_>, levers: &mut [Lever]) -> Vec<Exclusion> {
+pub(super) fn confine(known: &BaselineFacts<'_>, levers: &mut [Lever]) -> Vec<Exclusion> {
     let mut all = Vec::new();
     for pool in &known.policy.manifests.node_pools {
         let path = format!("{}.requirements", template(pool));
@@ -221,7 +221,7 @@ pub(super) fn confine(known: &Known<'_>, levers: &mut [Lever]) -> Vec<Exclusion>
 
 /// Keeps a level of a pool to what the pool launches today; the values that this excludes.
 fn pin(
-    known: &Known<'_>,
+    known: &BaselineFacts<'_>,
     (pool, path, today): (&NodePool, &str, &Reach),
     kind: Kind,
     level: &mut Level,

@@ -128,12 +128,12 @@ pub struct Figures {
 
 impl Figures {
     /// Those of these runs.
-    pub fn of(points: &[Point]) -> Self {
+    pub fn from_points(points: &[Point]) -> Self {
         let mean = |name: &str| {
             let (place, figure) = find(name)?;
             let values: Vec<f64> = points.iter().filter_map(|point| *point.figures.get(place)?).collect();
             let (least, most) = figure.unit.range();
-            Estimate::of(&values).map(|own| own.within(least, most))
+            Estimate::from_values(&values).map(|own| own.within(least, most))
         };
         Self {
             cost_per_month: mean("cost_per_month"),

@@ -174,7 +174,7 @@ pub struct Terms {
 
 impl Level {
     /// A level that sets values.
-    fn of<'a>(label: impl Into<String>, sets: impl IntoIterator<Item = (String, &'a str)>) -> Self {
+    fn new<'a>(label: impl Into<String>, sets: impl IntoIterator<Item = (String, &'a str)>) -> Self {
         let sets = sets.into_iter().map(|(path, value)| (path, value.to_owned())).collect();
         Self { label: label.into(), sets, requirements: Vec::new() }
     }
@@ -184,7 +184,7 @@ impl Level {
 pub type Requirements = BTreeMap<String, Vec<(Symbol, Vec<Value>)>>;
 
 /// What is known of today that levers go by.
-pub struct Known<'k> {
+pub struct BaselineFacts<'k> {
     /// The scenario.
     pub scenario: &'k Scenario,
     /// The policy that is to become cheaper.
@@ -210,7 +210,7 @@ const AUTOSCALERS_MAX: usize = 8;
 
 /// Every lever of a scenario, of whatever kind, and the parts of them that a NodePool excludes; those of [`Kind::Requests`] and
 /// [`Kind::Commitments`] need runs and come from elsewhere.
-pub fn levers(known: &Known<'_>) -> (Vec<Lever>, Vec<Exclusion>) {
+pub fn levers(known: &BaselineFacts<'_>) -> (Vec<Lever>, Vec<Exclusion>) {
     let mut all = Vec::new();
     if known.policy.autoscaler.is_karpenter() {
         pools::levers(known, &mut all);

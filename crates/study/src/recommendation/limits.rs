@@ -80,7 +80,7 @@ pub fn missing_more(today: &[Point], own: &[Point]) -> Option<String> {
     };
     let (before, after) = (values(today)?, values(own)?);
     let least = (mean(&before)? * 0.1).max(5.0);
-    let difference = Paired::of(&before, &after)?.difference;
+    let difference = Paired::new(&before, &after)?.difference;
     let amount = |values: &[f64]| mean(values).map_or_else(String::new, |own| objective(POD_MINUTES, own));
     (difference.is_off_zero() && difference.mean > least).then(|| {
         format!(

@@ -39,7 +39,7 @@ pub struct Robustness {
 
 impl Stress {
     /// Those that a scenario can have: `family` is the one that the recommended cluster spends most on.
-    pub fn of(scenario: &Scenario, family: Option<Symbol>) -> Vec<Self> {
+    pub fn new(scenario: &Scenario, family: Option<Symbol>) -> Vec<Self> {
         let mut all = Vec::new();
         if !scenario.load.is_empty() || !scenario.usage.is_empty() || !scenario.queues.is_empty() {
             all.extend([Self::Load(0.8), Self::Load(1.2), Self::Load(1.5)]);
@@ -148,7 +148,7 @@ mod tests {
         std::fs::write(folder.path().join("cluster.yaml"), WORKER).unwrap();
         let catalog = Catalog::embedded().unwrap();
         let (scenario, _) = crate::scenario::load_edited(&file, catalog, &Limits::default(), &[]).unwrap();
-        assert!(Stress::of(&scenario, None).contains(&Stress::Load(1.5)), "a scenario with a queue alone has a load");
+        assert!(Stress::new(&scenario, None).contains(&Stress::Load(1.5)), "a scenario with a queue alone has a load");
         let own = Stress::Load(1.5).applied(&scenario);
         let curve = |scenario: &Scenario| (*scenario.queues[0].messages.as_ref().unwrap().curve).clone();
         assert_eq!(curve(&own), curve(&scenario).scaled(1.5));

@@ -108,7 +108,7 @@ impl<P: Problem> Search<'_, P> {
         let costs = |choice: &Choice| -> Vec<f64> {
             self.samples(choice, &seeds).unwrap_or_default().iter().map(|sample| sample.cost).collect()
         };
-        let cost = Paired::of(&costs(&self.today()), &costs(&choice));
+        let cost = Paired::new(&costs(&self.today()), &costs(&choice));
         let strain = self.standing_over(&choice, &seeds, 1.0).map_or(1.0, |standing| standing.strain);
         let sure = cost.as_ref().is_some_and(|cost| cost.difference.high.is_some_and(|high| high < 0.0));
         let least = self.effort.worth * mean(&costs(&self.today())).unwrap_or(0.0);
@@ -278,7 +278,7 @@ impl<P: Problem> Search<'_, P> {
     fn share(&self, choice: &Choice, without: &Choice, seeds: &[u64]) -> Option<Estimate> {
         let (with, without) = (self.samples(choice, seeds)?, self.samples(without, seeds)?);
         let saved: Vec<f64> = without.iter().zip(with).map(|(without, with)| without.cost - with.cost).collect();
-        Estimate::of(&saved)
+        Estimate::from_values(&saved)
     }
 
     /// Seeds of a look of their own.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::sizes::Seen;
+use super::sizes::UsageHistory;
 use super::{Aside, Measured, Owner, Sizing, templates};
 use crate::domain::{ResourceName, Resources, Symbol};
 use crate::figures::FIGURES;
@@ -234,17 +234,17 @@ fn result(sizing: Sizing, own: &[Run], today: &[Run]) -> SizingResult {
     let mean = |name: &str| {
         let at = FIGURES.iter().find(|figure| figure.name == name);
         let (least, most) = at.map_or((0.0, f64::INFINITY), |figure| figure.unit.range());
-        Estimate::of(&values(own, name)).map(|mean| mean.within(least, most))
+        Estimate::from_values(&values(own, name)).map(|mean| mean.within(least, most))
     };
     let aside = |of: fn(&Aside) -> f64| {
         let values: Vec<f64> = own.iter().map(|(_, aside)| of(aside)).collect();
-        Estimate::of(&values).map(|mean| mean.within(0.0, f64::INFINITY))
+        Estimate::from_values(&values).map(|mean| mean.within(0.0, f64::INFINITY))
     };
     let monthly = |runs: &[Run]| values(runs, "cost_per_month");
     SizingResult {
         name: sizing.as_str().to_owned(),
         cost_per_month: mean("cost_per_month"),
-        against_today: (sizing != Sizing::Today).then(|| Paired::of(&monthly(today), &monthly(own))).flatten(),
+        against_today: (sizing != Sizing::Today).then(|| Paired::new(&monthly(today), &monthly(own))).flatten(),
         out_of_memory: aside(|aside| aside.out_of_memory),
         evicted_for_memory: aside(|aside| aside.evicted_for_memory),
         throttled_hours: aside(|aside| aside.throttled_hours),
@@ -288,7 +288,7 @@ fn sized_containers(scenario: &Scenario, policy: &str, measured: &Measured) -> V
     let mut all = Vec::new();
     for (owner, template) in templates(&variant.manifests) {
         let Some(seen) = measured.containers.get(&owner) else { continue };
-        let by_name: BTreeMap<&str, &Seen> = seen.iter().map(|(name, seen)| (name.as_str(), seen)).collect();
+        let by_name: BTreeMap<&str, &UsageHistory> = seen.iter().map(|(name, seen)| (name.as_str(), seen)).collect();
         for container in &template.containers {
             let Some(seen) = by_name.get(container.name.as_str()) else { continue };
             let (requests, limits) = (container.effective_requests(), &container.limits);
@@ -307,7 +307,7 @@ fn sized_containers(scenario: &Scenario, policy: &str, measured: &Measured) -> V
 }
 
 fn amounts(
-    seen: &Seen,
+    seen: &UsageHistory,
     (requests, limits): (&Resources, &Resources),
     (name, unit): (ResourceName, f64),
 ) -> Option<Amounts> {

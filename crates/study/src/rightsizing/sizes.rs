@@ -19,13 +19,13 @@ const OF_POD: &str =
 
 /// What the recommender saw of a container.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Seen {
+pub(super) struct UsageHistory {
     pub(super) cpu: BTreeMap<i64, u64>,
     pub(super) memory: BTreeMap<i64, u64>,
     pub(super) recommended: ContainerRecommendation,
 }
 
-impl Seen {
+impl UsageHistory {
     pub(super) fn samples(&self) -> u64 {
         let of = |counts: &BTreeMap<i64, u64>| counts.values().sum::<u64>();
         of(&self.cpu).max(of(&self.memory))
@@ -58,7 +58,7 @@ fn rank(counts: &BTreeMap<i64, u64>, of_hundred: u64) -> Option<i64> {
 /// What one run says of every workload.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Measured {
-    pub(super) containers: BTreeMap<Owner, BTreeMap<Symbol, Seen>>,
+    pub(super) containers: BTreeMap<Owner, BTreeMap<Symbol, UsageHistory>>,
     /// Workloads, and of workloads that are sized single containers, that keep what they request, and why.
     pub(super) left_alone: Vec<(Owner, Option<Symbol>, String)>,
     /// How long a history there is.
@@ -69,15 +69,15 @@ impl Measured {
     /// What each container of a workload is to request; `None` for a workload that is left alone, and for what there is today.
     pub(super) fn recommendation(&self, owner: Owner, sizing: Sizing) -> Option<Vec<ContainerRecommendation>> {
         let seen = self.containers.get(&owner)?;
-        let each = |(name, seen): (&Symbol, &Seen)| match sizing.percentile() {
+        let each = |(name, seen): (&Symbol, &UsageHistory)| match sizing.percentile() {
             // Bounds are for pods that run.
             None => ContainerRecommendation {
                 target: seen.recommended.target.clone(),
-                ..ContainerRecommendation::of(*name)
+                ..ContainerRecommendation::for_container(*name)
             },
             Some(percentile) => {
                 let target = seen.percentile(percentile);
-                ContainerRecommendation { target, ..ContainerRecommendation::of(*name) }
+                ContainerRecommendation { target, ..ContainerRecommendation::for_container(*name) }
             }
         };
         (sizing != Sizing::Today).then(|| seen.iter().map(each).collect())
@@ -119,13 +119,13 @@ pub fn measure(scenario: &Scenario, policy: &str, outcome: &Outcome) -> Measured
                     target: last.target.clone(),
                     lower_bound: last.lower_bound.clone(),
                     upper_bound: last.upper_bound.clone(),
-                    ..ContainerRecommendation::of(name)
+                    ..ContainerRecommendation::for_container(name)
                 };
-                Some(Seen { cpu: used.cpu.clone(), memory: used.memory.clone(), recommended })
+                Some(UsageHistory { cpu: used.cpu.clone(), memory: used.memory.clone(), recommended })
             });
             seen.extend(of_name.map(|own| (name, own)));
         }
-        let samples = seen.values().map(Seen::samples).max().unwrap_or(0);
+        let samples = seen.values().map(UsageHistory::samples).max().unwrap_or(0);
         if history < SHORTEST_HISTORY || samples < FEWEST_SAMPLES {
             let why = format!("{samples} samples over {history} are too few to go by");
             measured.left_alone.push((owner, None, why));
@@ -152,7 +152,7 @@ fn is_sized_as_a_whole(template: &PodSpec) -> bool {
 }
 
 /// What nothing says of the use of a container of a workload that is sized; `None` if all is known.
-fn unknown(seen: Option<&Seen>) -> Option<&'static str> {
+fn unknown(seen: Option<&UsageHistory>) -> Option<&'static str> {
     match seen.map(|seen| (seen.cpu.is_empty(), seen.memory.is_empty())) {
         None | Some((true, true)) => Some("nothing says what it uses"),
         Some((true, false)) => Some("nothing says how much CPU it uses"),

@@ -69,7 +69,7 @@ fn estimate(differences: &[f64], (base, other): (f64, f64)) -> Option<Estimate> 
     }
     let variance = (squares(differences, mean) + PRIOR_RUNS * (base + other)) / runs;
     let reach = student_t_quantile(0.5 + CONFIDENCE / 2.0, runs) * libm::sqrt(variance / runs);
-    let of_values = Estimate::of(differences)?;
+    let of_values = Estimate::from_values(differences)?;
     let low = of_values.low.map(|low| low.min(mean - reach));
     let high = of_values.high.map(|high| high.max(mean + reach));
     Some(Estimate { low, high, method, ..bare })

@@ -9,7 +9,7 @@ const OFFERED: (u64, u64) = (3_920, 14_700);
 const LEFT: (u64, u64) = (320, 700);
 
 /// A node on its way into the dump.
-struct Found {
+struct DumpNode {
     name: String,
     /// What its pods leave.
     free: (u64, u64),
@@ -19,7 +19,7 @@ struct Found {
 /// Some nodes and the pods on them.
 pub fn part(draft: &mut Draft) -> Part {
     let count = draft.random.between(1, 8);
-    let mut nodes: Vec<Found> = (0..count).map(|number| node(draft, number)).collect();
+    let mut nodes: Vec<DumpNode> = (0..count).map(|number| node(draft, number)).collect();
     let mut pods = Vec::new();
     for place in 0..draft.services.len() {
         // Fewer than there are to be, as many, or some too many.
@@ -51,7 +51,7 @@ status: { phase: Running, conditions: [{ type: Ready, status: \"True\" }] }
     if draft.fleet.is_none() || stranger { part.holding_up() } else { part }
 }
 
-fn node(draft: &mut Draft, number: u64) -> Found {
+fn node(draft: &mut Draft, number: u64) -> DumpNode {
     let name = format!("ip-10-0-0-{}", number + 1);
     let zone = draft.random.pick(&["us-east-1a", "us-east-1b", "us-east-1c"]);
     let hours = draft.random.between(1, 47);
@@ -97,7 +97,7 @@ status: {{ nodeName: {name}, conditions: [{{ type: Initialized, status: \"True\"
 "
         ));
     }
-    Found { name, free: (OFFERED.0 - LEFT.0, OFFERED.1 - LEFT.1), text }
+    DumpNode { name, free: (OFFERED.0 - LEFT.0, OFFERED.1 - LEFT.1), text }
 }
 
 fn pod(draft: &mut Draft, place: usize, number: u64, node: &str) -> String {

@@ -37,7 +37,7 @@ fn once(settings: UpdaterSettings, mode: UpdateMode) -> (usize, usize) {
 #[test]
 fn the_mode_in_place_or_recreate_comes_in_steps() {
     let of = |minor, gate| {
-        let settings = UpdaterSettings { in_place_or_recreate: gate, ..UpdaterSettings::of(release(minor)) };
+        let settings = UpdaterSettings { in_place_or_recreate: gate, ..UpdaterSettings::for_release(release(minor)) };
         once(settings, UpdateMode::InPlaceOrRecreate)
     };
     let (evicts, resizes) = ((1, 0), (0, 1));
@@ -50,10 +50,10 @@ fn the_mode_in_place_or_recreate_comes_in_steps() {
 #[test]
 fn the_mode_in_place_and_resizes_without_budget_are_of_1_7() {
     let in_place =
-        |minor| once(UpdaterSettings { in_place: true, ..UpdaterSettings::of(release(minor)) }, UpdateMode::InPlace);
+        |minor| once(UpdaterSettings { in_place: true, ..UpdaterSettings::for_release(release(minor)) }, UpdateMode::InPlace);
     assert_eq!([in_place(6), in_place(7)], [(0, 0), (0, 3)]);
     let skipping = |minor| {
-        let settings = UpdaterSettings { skip_disruption_budget: true, ..UpdaterSettings::of(release(minor)) };
+        let settings = UpdaterSettings { skip_disruption_budget: true, ..UpdaterSettings::for_release(release(minor)) };
         once(settings, UpdateMode::InPlaceOrRecreate)
     };
     assert_eq!([skipping(6), skipping(7)], [(0, 1), (0, 3)]);
@@ -63,7 +63,7 @@ fn the_mode_in_place_and_resizes_without_budget_are_of_1_7() {
 fn in_place_below_minimum_is_accepted_without_action() {
     let one = replicas(vec![pod("a", vec![container("app", 100, 102)])]);
     let verdicts = |mode| {
-        let settings = UpdaterSettings { in_place: true, ..UpdaterSettings::of(release(7)) };
+        let settings = UpdaterSettings { in_place: true, ..UpdaterSettings::for_release(release(7)) };
         let (api, verdicts) = pass(&mut Updater::new(settings), &growing(mode), &one, 60);
         assert_eq!((api.evicted.len(), api.resized.len()), (0, 0));
         verdicts
@@ -77,7 +77,7 @@ fn every_release_evicts_where_no_mode_is_stated() {
     for minor in 2..=7 {
         let mut vpa = growing(UpdateMode::Off);
         vpa.update.mode = None;
-        let (api, verdicts) = pass(&mut Updater::new(UpdaterSettings::of(release(minor))), &vpa, &three(), 60);
+        let (api, verdicts) = pass(&mut Updater::new(UpdaterSettings::for_release(release(minor))), &vpa, &three(), 60);
         assert_eq!(api.evicted, [named("a")], "1.{minor}");
         assert_eq!(verdicts, [Verdict::Evicted, Verdict::AcceptedNoAction, Verdict::AcceptedNoAction]);
     }
@@ -181,7 +181,7 @@ fn without_a_recommendation_nothing_happens() {
 #[test]
 fn limits_that_are_kept_bound_the_request() {
     let mut vpa = growing(UpdateMode::Initial);
-    vpa.containers.push(ContainerPolicy { requests_only: true, ..ContainerPolicy::of(app()) });
+    vpa.containers.push(ContainerPolicy { requests_only: true, ..ContainerPolicy::for_container(app()) });
     let admission = admit(&vpa, &[limited("app", 100)], true, &NamespaceLimits::default());
     let own = &admission.containers[0];
     assert_eq!((own.requests.cpu_milli(), own.limits.cpu_milli()), (200, 200));
@@ -232,7 +232,7 @@ fn what_a_quick_kill_is_the_policy_says_behind_its_gate() {
     let first = |minor, per_vpa_config, seconds| {
         let mut vpa = growing(UpdateMode::Recreate);
         vpa.update.evict_after_oom = Some(SimDuration::from_secs(seconds));
-        let settings = UpdaterSettings { per_vpa_config, ..UpdaterSettings::of(release(minor)) };
+        let settings = UpdaterSettings { per_vpa_config, ..UpdaterSettings::for_release(release(minor)) };
         pass(&mut Updater::new(settings), &vpa, &killed(), 60).1[0]
     };
     assert_eq!([first(5, true, 60), first(5, true, 500)], [Verdict::YoungInRange, Verdict::Evicted]);
@@ -265,7 +265,7 @@ fn a_resource_without_a_target_counts_as_nothing_for_eviction_requirements() {
     vpa.recommendation = Some(vec![ContainerRecommendation {
         target: Resources::new().with(ResourceName::CPU, 1_000),
         lower_bound: Resources::new().with(ResourceName::CPU, 500),
-        ..ContainerRecommendation::of(app())
+        ..ContainerRecommendation::for_container(app())
     }]);
     let mut first = |change| {
         let resources = vec![ResourceName::MEMORY];

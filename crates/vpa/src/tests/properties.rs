@@ -43,7 +43,7 @@ fn policies() -> impl Strategy<Value = ContainerPolicy> {
             min_allowed: amounts(cpu.0.min(cpu.1), memory.0.min(memory.1)),
             max_allowed: amounts(cpu.0.max(cpu.1), memory.0.max(memory.1)),
             requests_only,
-            ..ContainerPolicy::of(app())
+            ..ContainerPolicy::for_container(app())
         }
     })
 }
@@ -167,7 +167,7 @@ proptest! {
         requests in vec(1_i64..3_000, 1..12), pending in 0_usize..4, tolerance in 0.0_f64..1.0, in_place in any::<bool>(),
     ) {
         let mode = if in_place { UpdateMode::InPlaceOrRecreate } else { UpdateMode::Recreate };
-        let mut vpa = with(ContainerPolicy::of(app()), recommended("app", 1_000, 100));
+        let mut vpa = with(ContainerPolicy::for_container(app()), recommended("app", 1_000, 100));
         vpa.update.mode = Some(mode);
         let pods = requests.iter().enumerate().map(|(at, milli)| {
             let mut own = pod(&format!("p{at}"), vec![container("app", *milli, 100)]);

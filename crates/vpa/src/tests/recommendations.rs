@@ -35,7 +35,7 @@ fn only(recommender: &mut Recommender, vpa: &VerticalPodAutoscaler) -> Container
 #[test]
 fn up_to_1_3_a_sample_weighs_by_what_is_requested() {
     let target = |minor| {
-        let mut recommender = recommender(RecommenderSettings::of(release(minor)), 4_000);
+        let mut recommender = recommender(RecommenderSettings::for_release(release(minor)), 4_000);
         use_of(&mut recommender, 0, 30, 100, 1);
         recommender.add_pod(named("a"), &revision("1"), [(app(), 100)], after(HOUR));
         use_of(&mut recommender, HOUR, 30, 1_000, 1);
@@ -48,7 +48,7 @@ fn up_to_1_3_a_sample_weighs_by_what_is_requested() {
 #[test]
 fn what_a_release_does_not_know_is_not_looked_at() {
     let target = |minor| {
-        let mut settings = RecommenderSettings::of(release(minor));
+        let mut settings = RecommenderSettings::for_release(release(minor));
         settings.round_milli = 500;
         settings.round_bytes = 1_000_000_000;
         settings.max_allowed = Resources::cpu_memory(800, 0);
@@ -64,11 +64,11 @@ fn what_a_release_does_not_know_is_not_looked_at() {
 
 #[test]
 fn a_policy_changes_what_a_kill_asks_for_only_behind_its_gate() {
-    let mut policy = ContainerPolicy::of(app());
+    let mut policy = ContainerPolicy::for_container(app());
     policy.oom_bump_up_ratio = Some(Quantity::from_nanos(3_000_000_000));
     let target = |minor, per_vpa_config| {
         let mut recommender =
-            recommender(RecommenderSettings { per_vpa_config, ..RecommenderSettings::of(release(minor)) }, 0);
+            recommender(RecommenderSettings { per_vpa_config, ..RecommenderSettings::for_release(release(minor)) }, 0);
         let kill = OutOfMemory { at: START, request_bytes: 1_000_000_000 };
         recommender.out_of_memory((named("a"), app()), kill, Some(&policy), START).unwrap();
         only(&mut recommender, &autoscaler(None)).target.memory_bytes()
@@ -125,13 +125,13 @@ fn other_namespaces_and_other_labels_are_of_no_concern() {
 
 #[test]
 fn a_policy_that_names_a_container_inherits_nothing_from_that_of_all_others() {
-    let mut all = ContainerPolicy::of(Symbol::new("*"));
+    let mut all = ContainerPolicy::for_container(Symbol::new("*"));
     all.min_allowed = Resources::cpu_memory(2_000, 0);
     let mut vpa = autoscaler(None);
     vpa.containers.push(all);
     let mut recommender = recommender(RecommenderSettings::default(), 0);
     assert_eq!(only(&mut recommender, &vpa).target.cpu_milli(), 2_000);
-    let mut own = ContainerPolicy::of(app());
+    let mut own = ContainerPolicy::for_container(app());
     own.controlled_resources = Some(vec![ResourceName::CPU]);
     vpa.containers.push(own);
     let recommended = only(&mut recommender, &vpa);

@@ -31,7 +31,7 @@ pub(super) fn refusal(
     let requirements = &view.vpa.update.eviction_requirements;
     let met = requirements.is_empty()
         || pod.containers.iter().any(|container| {
-            let Some(own) = capped.of(container.name) else { return false };
+            let Some(own) = capped.container(container.name) else { return false };
             let states = |name| container.requests.find(name).is_some();
             let states_all = states(ResourceName::CPU) && states(ResourceName::MEMORY);
             !states_all || requirements.iter().all(|requirement| is_met(requirement, own, &container.requests))

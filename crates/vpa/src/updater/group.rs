@@ -18,7 +18,7 @@ pub(super) struct Group {
 
 impl Group {
     /// The group as it is at the start of a pass; `None` where it is left alone.
-    pub(super) fn of(group: &PodGroup, min_replicas: i32, way: Way, settings: &UpdaterSettings) -> Option<Self> {
+    pub(super) fn new(group: &PodGroup, min_replicas: i32, way: Way, settings: &UpdaterSettings) -> Option<Self> {
         let alive = group.pods.len() as i64;
         let skips_budget = way == Way::ResizeOrEvict && settings.skips_budget();
         let below_minimum = alive < i64::from(min_replicas);

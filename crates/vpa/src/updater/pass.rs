@@ -53,7 +53,7 @@ pub(super) fn run(updater: &mut Updater, view: &UpdaterView<'_>, answers: &mut d
     let mut entries = entries(view);
     if let Some(way) = updater.way(view.vpa) {
         let min_replicas = view.vpa.update.min_replicas.unwrap_or(updater.settings.min_replicas);
-        let of = |group| Group::of(group, min_replicas, way, &updater.settings);
+        let of = |group| Group::new(group, min_replicas, way, &updater.settings);
         let groups = view.groups.iter().map(of).collect();
         let mut pass = Pass { updater, view, way, groups };
         let order = pass.order(&mut entries);

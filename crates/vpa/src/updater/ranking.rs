@@ -26,7 +26,7 @@ pub fn priority(capped: &Capped, pod: &PodToUpdate) -> Priority {
     for name in [ResourceName::CPU, ResourceName::MEMORY] {
         let (mut requested, mut recommended, mut counts) = (0_i64, 0_i64, false);
         for container in &containers {
-            let Some(own) = capped.of(container.name) else { continue };
+            let Some(own) = capped.container(container.name) else { continue };
             let Some(target) = own.target.find(name) else { continue };
             counts = true;
             recommended = recommended.saturating_add(in_thousandths(name, target));

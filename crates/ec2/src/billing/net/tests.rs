@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::{Strategy, prop, proptest};
 
 use crate::bill::{Bill, BillItem};
-use crate::billing::{Beside, over_time};
+use crate::billing::{NonComputeUsage, over_time};
 use crate::commitments::{Commitments, Platform, ReservedInstances, SavingsPlan};
 use crate::settings::{BillingSettings, CloudSettings};
 use crate::{CapacityReservation, Ec2, Pool};
@@ -84,7 +84,7 @@ fn billed(billing: BillingSettings, reservations: Vec<CapacityReservation>, live
         }
         ec2.mark_terminated(id, at(from + span + 35));
     }
-    super::super::bill(&mut ec2, END, &Beside { into_hour: SimDuration::from_secs(into_hour), ..Beside::default() })
+    super::super::bill(&mut ec2, END, &NonComputeUsage { into_hour: SimDuration::from_secs(into_hour), ..NonComputeUsage::default() })
 }
 
 const END: SimTime = SimTime::from_micros(14_000_000_123);

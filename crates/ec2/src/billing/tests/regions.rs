@@ -7,7 +7,7 @@ use crate::bill::BillItem;
 use crate::billing::balancers::BalancerUse;
 use crate::billing::network::{CrossZone, LoadBalancers, NatGateways, NetworkPrices, Traffic};
 use crate::billing::other::{OtherFee, OtherPrice, not_simulated};
-use crate::billing::{Beside, bill};
+use crate::billing::{NonComputeUsage, bill};
 use crate::settings::{BillingSettings, CloudSettings};
 use crate::{Bill, Ec2, Pool};
 use nodecast_engine::Streams;
@@ -33,7 +33,7 @@ fn traffic(zone: &str) -> Traffic {
 }
 
 fn ten_hours(mut ec2: Ec2, zone: &str) -> Bill {
-    bill(&mut ec2, at(36_000), &Beside { traffic: traffic(zone), ..Beside::default() })
+    bill(&mut ec2, at(36_000), &NonComputeUsage { traffic: traffic(zone), ..NonComputeUsage::default() })
 }
 
 /// Everything stated.
@@ -108,7 +108,7 @@ fn what_nobody_states_and_has_no_known_price_is_named() {
     let billing = BillingSettings { network, ..BillingSettings::default() };
     let surplus = vec![(NodeId(0), 1_000_000)];
     let mut ec2 = account_in("cn-north-1", zone, billing);
-    let bill = bill(&mut ec2, at(36_000), &Beside { traffic: traffic(zone), surplus, ..Beside::default() });
+    let bill = bill(&mut ec2, at(36_000), &NonComputeUsage { traffic: traffic(zone), surplus, ..NonComputeUsage::default() });
     let items: Vec<BillItem> = bill.lines.iter().map(|line| line.item).collect();
     assert_eq!(items, [BillItem::Instance, BillItem::NatGateway]);
     assert_eq!(
@@ -189,7 +189,7 @@ fn other_lines_are_billed_by_month_and_gigabyte() {
         account_in("us-east-1", zone, BillingSettings { other, discount: 100_000, ..BillingSettings::default() });
     let used = BalancerUse { kind: BalancerKind::Application, requests: 1_000_000, from: at(0), to: at(36_000) };
     let traffic = Traffic { balancers: vec![used], ..Traffic::default() };
-    let bill = bill(&mut ec2, at(36_000), &Beside { traffic, ..Beside::default() });
+    let bill = bill(&mut ec2, at(36_000), &NonComputeUsage { traffic, ..NonComputeUsage::default() });
     let amount = |name: &str| of_item(&bill, BillItem::Other(Symbol::new(name)));
     assert_eq!(amount("Logs of the platform"), "10.000000000");
     assert_eq!(amount("ECR"), "0.100000000");

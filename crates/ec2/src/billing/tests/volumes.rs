@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{account, at, bill, of_item, pool};
 use crate::Ec2;
 use crate::bill::BillItem;
-use crate::billing::Beside;
+use crate::billing::NonComputeUsage;
 use crate::billing::disks::Disk;
 use crate::settings::{BillingSettings, CloudSettings};
 use nodecast_engine::Streams;
@@ -88,13 +88,13 @@ fn volumes_of_claims_cost_what_is_ordered_for_as_long_as_they_are_there() {
         (Disk { from: at(month), ..disk(Some("gp2"), ordered) }, "0.00"),
     ] {
         let mut ec2 = account(BillingSettings::default());
-        let bill = super::super::bill(&mut ec2, at(month), &Beside { disks: vec![disk], ..Beside::default() });
+        let bill = super::super::bill(&mut ec2, at(month), &NonComputeUsage { disks: vec![disk], ..NonComputeUsage::default() });
         let sum = of_item(&bill, BillItem::PersistentVolume).parse::<f64>().unwrap();
         assert!((sum - cost.parse::<f64>().unwrap()).abs() < 1e-5, "{disk:?}: {sum}");
     }
     let unknown = vec![disk(Some("sbg1"), DiskClass::default())];
     let mut ec2 = account(BillingSettings::default());
-    let bill = super::super::bill(&mut ec2, at(month), &Beside { disks: unknown, ..Beside::default() });
+    let bill = super::super::bill(&mut ec2, at(month), &NonComputeUsage { disks: unknown, ..NonComputeUsage::default() });
     let line = bill.lines.iter().find(|line| line.item == BillItem::PersistentVolume).unwrap();
     assert_eq!(line.quality, PriceQuality::Assumed);
 }
@@ -115,7 +115,7 @@ fn operations_for_each_gib_are_ordered_up_to_what_there_is() {
     let month = 730 * 3_600;
     let disk = Disk { zone: None, gib: 4_096, class: each("io1", 50), from: at(0), until: None };
     let mut ec2 = account(BillingSettings::default());
-    let bill = super::super::bill(&mut ec2, at(month), &Beside { disks: vec![disk], ..Beside::default() });
+    let bill = super::super::bill(&mut ec2, at(month), &NonComputeUsage { disks: vec![disk], ..NonComputeUsage::default() });
     let sum = of_item(&bill, BillItem::PersistentVolume).parse::<f64>().unwrap();
     assert!((sum - (512.0 + 4_160.0)).abs() < 1e-4, "4,096 GiB at 0.125 and 64,000 operations at 0.065, not {sum}");
 }
@@ -135,7 +135,7 @@ fn volumes_cost_what_they_do_in_their_region() {
         let billing = BillingSettings { volume_per_month: stated, ..BillingSettings::default() };
         let settings = Arc::new(CloudSettings { billing, ..CloudSettings::default() });
         let mut ec2 = Ec2::new(Arc::clone(&region), Streams::new(5), settings, at(month));
-        let bill = super::super::bill(&mut ec2, at(month), &Beside { disks: disks.to_vec(), ..Beside::default() });
+        let bill = super::super::bill(&mut ec2, at(month), &NonComputeUsage { disks: disks.to_vec(), ..NonComputeUsage::default() });
         let lines = bill.lines.into_iter().filter(|line| line.item == BillItem::PersistentVolume);
         lines.map(|line| (line.amount.as_f64(), line.quality)).collect::<Vec<_>>()
     };

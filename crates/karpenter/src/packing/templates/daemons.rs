@@ -15,7 +15,7 @@ use crate::packing::ports;
 use crate::packing::relaxation;
 use crate::packing::requirement_table::{RequirementTable, Undefined};
 use crate::packing::resource_table::{self, ResourceTable};
-use crate::packing::type_table::{Asked, TypeTable};
+use crate::packing::type_table::{TypeQuery, TypeTable};
 use nodecast_model::domain::pod::HostPort;
 use nodecast_model::domain::requirements::Requirements;
 use nodecast_model::domain::symbol::well_known;
@@ -38,7 +38,7 @@ impl Template {
         &self,
         table: &TypeTable<'_>,
         types: &mut [u64],
-        asked: Asked<'_>,
+        asked: TypeQuery<'_>,
         wanted: &[HostPort],
     ) -> bool {
         if self.daemon_groups.is_empty() {
@@ -53,7 +53,7 @@ impl Template {
             }
             let mut totals = asked.requests.to_vec();
             resource_table::add(&mut totals, &group.amounts);
-            if table.filter(&mut own, Asked { requests: &totals, ..asked }) {
+            if table.filter(&mut own, TypeQuery { requests: &totals, ..asked }) {
                 bits::unite(&mut kept, &own);
             }
         }

@@ -63,7 +63,7 @@ impl Identity {
 }
 
 /// A constraint as a pod states it.
-pub(super) struct Stated {
+pub(super) struct PodConstraint {
     pub(super) identity: Identity,
     pub(super) min_domains: Option<i64>,
 }
@@ -74,7 +74,7 @@ pub(super) fn constraints(
     namespace: Symbol,
     setup: &PackingSetup<'_>,
     table: &mut RequirementTable,
-) -> Vec<Stated> {
+) -> Vec<PodConstraint> {
     let (namespaces, policy) = (setup.namespaces, setup.options.preferences);
     let mut found = Vec::new();
     for spread in &spec.topology_spread {
@@ -96,7 +96,7 @@ pub(super) fn constraints(
 }
 
 /// The constraints that a pod's required anti-affinity puts on others.
-pub(super) fn inverse_constraints(spec: &PodSpec, namespace: Symbol, namespaces: &[NamespaceView<'_>]) -> Vec<Stated> {
+pub(super) fn inverse_constraints(spec: &PodSpec, namespace: Symbol, namespaces: &[NamespaceView<'_>]) -> Vec<PodConstraint> {
     let own = (namespace, &spec.labels);
     let required = spec.pod_anti_affinity.required.iter();
     required.map(|term| affinity_constraint(TopologyKind::AntiAffinity, own, term, namespaces)).collect()
@@ -108,7 +108,7 @@ fn spread_constraint(
     spread: &TopologySpread,
     behaviour: &Behaviour,
     table: &mut RequirementTable,
-) -> Stated {
+) -> PodConstraint {
     let policies = behaviour.knows_spread_policies;
     let selector = spread.selector.clone().map(|mut selector| {
         for &key in spread.match_label_keys.iter().filter(|_| policies) {
@@ -132,7 +132,7 @@ fn spread_constraint(
         both.extend(&term.requirements());
         sets.push(table.intern(&both));
     }
-    Stated {
+    PodConstraint {
         identity: Identity {
             kind: TopologyKind::Spread,
             key: spread.topology_key,
@@ -156,7 +156,7 @@ fn affinity_constraint(
     (namespace, labels): (Symbol, &Labels),
     term: &PodAffinityTerm,
     namespaces: &[NamespaceView<'_>],
-) -> Stated {
+) -> PodConstraint {
     let mut meant = term.namespaces.clone();
     match &term.namespace_selector {
         None if meant.is_empty() => meant.push(namespace),
@@ -175,5 +175,5 @@ fn affinity_constraint(
         max_skew: i64::MAX,
         filter: None,
     };
-    Stated { identity, min_domains: None }
+    PodConstraint { identity, min_domains: None }
 }

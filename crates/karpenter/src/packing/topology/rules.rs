@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::constraint::{Identity, IdentityId, NodeFilter, Stated, constraints, inverse_constraints};
+use super::constraint::{Identity, IdentityId, NodeFilter, PodConstraint, constraints, inverse_constraints};
 use super::domains::KeyDomains;
 use crate::packing::input::PackingSetup;
 use crate::packing::requirement_table::{RequirementTable, SetId, Undefined};
@@ -138,7 +138,7 @@ impl Rules {
 
     fn intern(
         &mut self,
-        stated: Stated,
+        stated: PodConstraint,
         spec: &PodSpec,
         setup: &PackingSetup<'_>,
         spanning: &[usize],

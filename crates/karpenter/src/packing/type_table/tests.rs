@@ -1,4 +1,4 @@
-use super::{Asked, RequirementTable, ResourceTable, TypeTable, bits, levels};
+use super::{TypeQuery, RequirementTable, ResourceTable, TypeTable, bits, levels};
 use crate::instance_types::{InstanceType, Offering};
 use nodecast_model::domain::symbol::{Symbol, well_known};
 use nodecast_model::domain::{HourlyRate, KarpenterVersion, Requirements, Resources};
@@ -37,8 +37,8 @@ fn types_that_a_claim_loses_pod_by_pod_are_those_that_it_loses_at_once() {
     for pods in 1.. {
         super::resource_table::add(&mut requests, &pod);
         let mut at_once = bits::full(types.len());
-        let some = compiled.filter(&mut at_once, Asked { set, requests: &requests, met: &[] });
-        assert_eq!(some, compiled.filter(&mut left, Asked { set, requests: &requests, met: &least }));
+        let some = compiled.filter(&mut at_once, TypeQuery { set, requests: &requests, met: &[] });
+        assert_eq!(some, compiled.filter(&mut left, TypeQuery { set, requests: &requests, met: &least }));
         assert_eq!(left, at_once, "{pods} pods");
         if !some {
             assert!(pods > 50, "{pods} pods");

@@ -37,7 +37,7 @@ fn packed(
             pool
         })
         .collect();
-    let settings = ProviderSettings::of(version);
+    let settings = ProviderSettings::for_version(version);
     let types: Vec<Vec<InstanceType>> =
         pools.iter().map(|pool| instance_types(&region, &class, pool, settings)).collect();
     let views: Vec<PoolView<'_>> =

@@ -219,7 +219,7 @@ impl World {
             let mut cluster = packer.cluster(&nodes);
             // In two lists, as the pods of two nodes would be.
             let (some, others) = pods.split_at(pods.len() / 2);
-            let queued = |own: &[PendingPod<'_>]| QueuedPods::of(own.iter().map(|pod| (*pod, || pod.spec.requests())));
+            let queued = |own: &[PendingPod<'_>]| QueuedPods::from_pods(own.iter().map(|pod| (*pod, || pod.spec.requests())));
             let lists = [some, others].map(|own| Arc::new(queued(own)));
             let pods_of = [(&lists[0], true), (&lists[1], true)];
             let outline = Outline { without, unsettled: &[], unready, ceiling: Some(ceiling), pods: &pods_of };
@@ -244,8 +244,8 @@ impl World {
             pools: &pools,
             daemons: &self.daemons,
             namespaces: &namespaces,
-            volumes: Volumes::of(&storage),
-            default_spread: self.default_spread.as_ref().filter(|_| Behaviour::of(self.karpenter).knows_default_spread),
+            volumes: Volumes::from_storage(&storage),
+            default_spread: self.default_spread.as_ref().filter(|_| Behaviour::for_release(self.karpenter).knows_default_spread),
         })
     }
 

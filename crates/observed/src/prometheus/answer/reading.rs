@@ -35,7 +35,7 @@ pub(super) struct Reading<'f> {
 }
 
 impl<'f> Reading<'f> {
-    pub(super) fn of(file: &'f str) -> Self {
+    pub(super) fn from_file(file: &'f str) -> Self {
         Self { file, ..Self::default() }
     }
 

@@ -8,7 +8,7 @@ use nodecast_model::text::InputError;
 use super::super::answer::Series;
 use super::super::catalogue::{BALANCER_ROLE, CHANGES, period_of};
 use super::nodes::Basis;
-use super::told::Told;
+use super::told::AnswerReader;
 
 /// Labels in which replicas of a Prometheus differ.
 const REPLICA_LABELS: [&str; 3] = ["prometheus_replica", "replica", "__replica__"];
@@ -28,7 +28,7 @@ fn values(series: &[Series], label: &str) -> BTreeSet<String> {
 ///
 /// # Errors
 /// If the answers are of several clusters or replicas, or cannot be read.
-pub(super) fn clusters(told: &mut Told<'_>) -> Result<Vec<String>, InputError> {
+pub(super) fn clusters(told: &mut AnswerReader<'_>) -> Result<Vec<String>, InputError> {
     let clusters = told.series("clusters")?;
     one_cluster(&clusters)?;
     one_replica(&told.series("replicas")?)?;
@@ -80,7 +80,7 @@ fn one_replica(series: &[Series]) -> Result<(), InputError> {
 ///
 /// # Errors
 /// If an answer cannot be read.
-pub(super) fn warnings(told: &mut Told<'_>, basis: Basis) -> Result<Vec<String>, InputError> {
+pub(super) fn warnings(told: &mut AnswerReader<'_>, basis: Basis) -> Result<Vec<String>, InputError> {
     let slow_scrapes = slow_scrapes(told)?;
     let stale_series = stale_series(told)?;
     let other_period = other_period(told)?;
@@ -94,7 +94,7 @@ pub(super) fn warnings(told: &mut Told<'_>, basis: Basis) -> Result<Vec<String>,
 }
 
 /// A rate needs four scrapes in its window: with fewer it is empty now and then, and from Prometheus 3.0 with two it always is.
-fn slow_scrapes(told: &mut Told<'_>) -> Result<Option<String>, InputError> {
+fn slow_scrapes(told: &mut AnswerReader<'_>) -> Result<Option<String>, InputError> {
     let scrapes = told.series("scrapes")?;
     let asked = told.asked("cpu_by_pod").filter(|_| told.is_answered("cpu_by_pod"));
     Ok(asked.and_then(|asked| rate_window(&asked.query)).and_then(|window| slowest_scrape(&scrapes, window)))
@@ -126,7 +126,7 @@ fn slowest_scrape(scrapes: &[Series], window: f64) -> Option<String> {
 
 /// The seconds of the first range in a query.
 /// Over how many seconds rates were asked for.
-pub(super) fn rated(told: &Told<'_>) -> Option<i64> {
+pub(super) fn rated(told: &AnswerReader<'_>) -> Option<i64> {
     let asked = ["cpu_by_pod", "cpu_by_workload"].into_iter().find_map(|role| told.asked(role));
     asked.and_then(|asked| rate_window(&asked.query)).map(|window| window as i64)
 }
@@ -137,7 +137,7 @@ fn rate_window(query: &str) -> Option<f64> {
 }
 
 /// Series without markers of staleness live on for the server's look-back, five minutes unless it is told otherwise.
-fn stale_series(told: &mut Told<'_>) -> Result<Option<String>, InputError> {
+fn stale_series(told: &mut AnswerReader<'_>) -> Result<Option<String>, InputError> {
     let series = told.series("stale")?;
     let samples: Vec<f64> = series.iter().flat_map(|own| own.samples.iter().map(|sample| sample.value)).collect();
     let stale = samples.iter().filter(|value| **value > 0.0).count();
@@ -147,7 +147,7 @@ fn stale_series(told: &mut Told<'_>) -> Result<Option<String>, InputError> {
 }
 
 /// Sums of CloudWatch that change at other times than those of the period that they were taken to be over: it may be another.
-fn other_period(told: &mut Told<'_>) -> Result<Option<String>, InputError> {
+fn other_period(told: &mut AnswerReader<'_>) -> Result<Option<String>, InputError> {
     let changes = told.series(CHANGES)?;
     let asked = told.asked(BALANCER_ROLE).filter(|_| told.is_answered(BALANCER_ROLE));
     let Some(period) = asked.and_then(|asked| period_of(&asked.query)) else { return Ok(None) };

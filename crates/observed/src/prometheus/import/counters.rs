@@ -7,7 +7,7 @@ use nodecast_model::text::InputError;
 
 use super::super::answer::Series;
 use super::super::catalogue::ALTERNATIVES;
-use super::told::Told;
+use super::told::AnswerReader;
 use super::{Frame, text};
 use crate::observation::{Count, Stage};
 
@@ -31,7 +31,7 @@ type Of = [Option<String>; 3];
 ///
 /// # Errors
 /// If an answer cannot be read.
-pub(super) fn counts(told: &mut Told<'_>, frame: Frame) -> Result<Vec<Count>, InputError> {
+pub(super) fn counts(told: &mut AnswerReader<'_>, frame: Frame) -> Result<Vec<Count>, InputError> {
     let mut rows = Vec::new();
     let up = told.series("karpenter_up")?;
     for (role, what) in COUNTED {
@@ -46,7 +46,7 @@ pub(super) fn counts(told: &mut Told<'_>, frame: Frame) -> Result<Vec<Count>, In
             for own in &all {
                 for (at, increase) in increases(own, since) {
                     if known.is_none_or(|(from, to)| at < from || at > to) {
-                        *sums.entry((Frame::instant(frame, at), of(own))).or_default() += increase;
+                        *sums.entry((Frame::instant(frame, at), labels(own))).or_default() += increase;
                     }
                 }
             }
@@ -54,8 +54,8 @@ pub(super) fn counts(told: &mut Told<'_>, frame: Frame) -> Result<Vec<Count>, In
                 known = Some(known.map_or((from, to), |(first, last)| (first.min(from), last.max(to))));
             }
         }
-        rows.extend(sums.into_iter().filter(|(_, count)| *count > 0.0).map(|((at, of), count)| {
-            let [node_pool, capacity_type, reason] = of;
+        rows.extend(sums.into_iter().filter(|(_, count)| *count > 0.0).map(|((at, labels), count)| {
+            let [node_pool, capacity_type, reason] = labels;
             Count { at, what: what.to_owned(), node_pool, capacity_type, reason, count }
         }));
     }
@@ -70,7 +70,7 @@ impl Frame {
 }
 
 /// Whom a series counts for, under the labels of any release.
-fn of(own: &Series) -> Of {
+fn labels(own: &Series) -> Of {
     let first = |labels: &[&str]| labels.iter().find_map(|label| text(own, label));
     let reason = match (first(&["decision", "action"]), first(&["reason", "method", "type", "message_type", "code"])) {
         (Some(decision), Some(reason)) => Some(format!("{decision} {reason}")),
@@ -108,7 +108,7 @@ fn increases(own: &Series, since: Option<i64>) -> Vec<(i64, f64)> {
 ///
 /// # Errors
 /// If an answer cannot be read.
-pub(super) fn stages(told: &mut Told<'_>) -> Result<Vec<Stage>, InputError> {
+pub(super) fn stages(told: &mut AnswerReader<'_>) -> Result<Vec<Stage>, InputError> {
     let mut total = |roles: &[&str]| -> Result<BTreeMap<(String, String), f64>, InputError> {
         let mut sums = BTreeMap::new();
         for own in told.first_series(roles)? {
@@ -134,7 +134,7 @@ pub(super) fn stages(told: &mut Told<'_>) -> Result<Vec<Stage>, InputError> {
         });
         let mut own: Vec<Stage> = buckets
             .iter()
-            .filter(|((of, _), _)| of == stage)
+            .filter(|((labels, _), _)| labels == stage)
             .filter_map(|((_, le), launches)| {
                 let bound = le.parse::<f64>().ok().filter(|bound| bound.is_finite())?;
                 Some(Stage { stage: stage.to_owned(), up_to_seconds: Some(bound), launches: *launches, seconds: None })

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nodecast_model::domain::SimTime;
 
 use super::pods::waits_of;
-use super::told::Told;
+use super::told::AnswerReader;
 use crate::observation::about::{Disrupted, Figures, StageFigures, WorkloadFigures};
 use crate::observation::tables::Stage;
 use crate::observation::{Count, Observation};
@@ -17,7 +17,7 @@ const COUNTED_MIN: f64 = 0.99;
 /// A day is not typical if it is so many median deviations from the median.
 const DEVIATIONS: f64 = 3.0;
 
-pub(super) fn figures(told: &Told<'_>, observation: &Observation, workloads: Vec<WorkloadFigures>) -> Figures {
+pub(super) fn figures(told: &AnswerReader<'_>, observation: &Observation, workloads: Vec<WorkloadFigures>) -> Figures {
     let nodes = told.first_answered(&["nodes", "karpenter_nodes", "node_present"]).and_then(|role| told.asked(role));
     let step = nodes.map(|asked| asked.step);
     let end = observation.about.window.seconds * 1_000_000;

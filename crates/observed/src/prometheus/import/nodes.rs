@@ -6,7 +6,7 @@ use nodecast_model::domain::SimTime;
 use nodecast_model::text::InputError;
 
 use super::super::answer::Series;
-use super::told::Told;
+use super::told::AnswerReader;
 use super::{Frame, text};
 use crate::observation::{NodeCount, NodeLife, SpotPrice};
 
@@ -56,17 +56,17 @@ impl Kind {
 }
 
 /// The answers that count nodes: by the labels of nodes, and those that Karpenter knows.
-pub(super) struct Counted {
+pub(super) struct NodeCounts {
     labelled: Vec<Series>,
     of_karpenter: Vec<Series>,
 }
 
-impl Counted {
+impl NodeCounts {
     /// Reads both.
     ///
     /// # Errors
     /// If an answer cannot be read.
-    pub(super) fn of(told: &mut Told<'_>) -> Result<Self, InputError> {
+    pub(super) fn from_answer_reader(told: &mut AnswerReader<'_>) -> Result<Self, InputError> {
         Ok(Self { labelled: told.series("nodes")?, of_karpenter: told.series("karpenter_nodes")? })
     }
 
@@ -99,11 +99,11 @@ pub(super) enum Basis {
 /// # Errors
 /// If an answer cannot be read.
 pub(super) fn counts(
-    counted: Counted,
-    told: &mut Told<'_>,
+    counted: NodeCounts,
+    told: &mut AnswerReader<'_>,
     frame: Frame,
 ) -> Result<(Vec<NodeCount>, Basis), InputError> {
-    let Counted { labelled, of_karpenter } = counted;
+    let NodeCounts { labelled, of_karpenter } = counted;
     let has_types = labelled.iter().any(|own| !own.label("label_node_kubernetes_io_instance_type").is_empty());
     let mut counts = Counts::new();
     if has_types && told.is_answered("nodes") {
@@ -183,7 +183,7 @@ fn rows(counts: Counts) -> Vec<NodeCount> {
 ///
 /// # Errors
 /// If an answer cannot be read.
-pub(super) fn lives(told: &mut Told<'_>, frame: Frame) -> Result<Vec<NodeLife>, InputError> {
+pub(super) fn lives(told: &mut AnswerReader<'_>, frame: Frame) -> Result<Vec<NodeLife>, InputError> {
     let mut all: BTreeMap<String, NodeLife> = BTreeMap::new();
     let entry = |all: &mut BTreeMap<String, NodeLife>, name: &str, set: &dyn Fn(&mut NodeLife)| {
         let new = || NodeLife { node: name.to_owned(), ..NodeLife::default() };
@@ -226,7 +226,7 @@ pub(super) fn lives(told: &mut Told<'_>, frame: Frame) -> Result<Vec<NodeLife>, 
 }
 
 /// A node that is not seen up to the end of the window is gone from the step after the last on which it was.
-fn ends(told: &mut Told<'_>, frame: Frame, all: &mut BTreeMap<String, NodeLife>) -> Result<(), InputError> {
+fn ends(told: &mut AnswerReader<'_>, frame: Frame, all: &mut BTreeMap<String, NodeLife>) -> Result<(), InputError> {
     let present = told.series("node_present")?;
     let step = told.asked("node_present").map_or(0, |asked| asked.step);
     let last = present.iter().filter_map(|own| own.samples.last()).map(|sample| sample.at).max();
@@ -265,7 +265,7 @@ fn zone_of(provider_id: &str) -> Option<String> {
 ///
 /// # Errors
 /// If an answer cannot be read.
-pub(super) fn spot_prices(told: &mut Told<'_>, frame: Frame) -> Result<Vec<SpotPrice>, InputError> {
+pub(super) fn spot_prices(told: &mut AnswerReader<'_>, frame: Frame) -> Result<Vec<SpotPrice>, InputError> {
     let mut rows: Vec<SpotPrice> = told
         .first_series(&["spot_prices", "spot_prices_v0_29"])?
         .iter()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nodecast_model::text::InputError;
 
-use super::told::Told;
+use super::told::AnswerReader;
 
 /// What made a pod.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,7 +26,7 @@ type Named = BTreeMap<(String, String), (String, String)>;
 impl Owners {
     /// # Errors
     /// If an answer cannot be read.
-    pub(super) fn of(told: &mut Told<'_>) -> Result<Self, InputError> {
+    pub(super) fn from_answer_reader(told: &mut AnswerReader<'_>) -> Result<Self, InputError> {
         let replica_sets = owners(told, "replicaset_owners", "replicaset")?;
         let jobs = owners(told, "job_owners", "job_name")?;
         let mut pods = BTreeMap::new();
@@ -57,7 +57,7 @@ impl Owners {
 }
 
 /// Kind and name of the owner of each object of an answer. Of several, the one that owned it last.
-fn owners(told: &mut Told<'_>, role: &str, label: &str) -> Result<Named, InputError> {
+fn owners(told: &mut AnswerReader<'_>, role: &str, label: &str) -> Result<Named, InputError> {
     let mut last: BTreeMap<(String, String), (i64, (String, String))> = BTreeMap::new();
     for own in told.series(role)? {
         let Some(seen) = own.samples.last().map(|sample| sample.at) else { continue };

@@ -8,14 +8,14 @@ use super::super::answer::Series;
 use super::super::catalogue::{GPUS_ROLE, NODE_SELECTORS, SELECTORS_ROLE, TOLERATIONS_ROLE};
 use super::owners::Owners;
 use super::pods::{comes_with_its_node, last_amount};
-use super::told::Told;
+use super::told::AnswerReader;
 use crate::observation::Placement;
 
 /// Each pod that asks for anything, by namespace and name. Pods that come with their node are left out: what they ask is of no node in particular.
 ///
 /// # Errors
 /// If an answer cannot be read.
-pub(super) fn placements(told: &mut Told<'_>, owners: &Owners) -> Result<Vec<Placement>, InputError> {
+pub(super) fn placements(told: &mut AnswerReader<'_>, owners: &Owners) -> Result<Vec<Placement>, InputError> {
     let mut all: BTreeMap<(String, String), Placement> = BTreeMap::new();
     for (role, put) in [
         (GPUS_ROLE, put_gpus as fn(&mut Placement, &Series)),

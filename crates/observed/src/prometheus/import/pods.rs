@@ -7,7 +7,7 @@ use nodecast_model::text::InputError;
 
 use super::super::answer::{Sample, Series};
 use super::owners::{Owner, Owners};
-use super::told::Told;
+use super::told::AnswerReader;
 use super::{Frame, text};
 use crate::observation::about::Waits;
 use crate::observation::{Pending, PodLife};
@@ -42,7 +42,7 @@ pub(super) fn comes_with_its_node(owner: &Owner) -> bool {
 ///
 /// # Errors
 /// If an answer cannot be read.
-pub(super) fn lives(told: &mut Told<'_>, owners: &Owners, frame: Frame) -> Result<Vec<PodLife>, InputError> {
+pub(super) fn lives(told: &mut AnswerReader<'_>, owners: &Owners, frame: Frame) -> Result<Vec<PodLife>, InputError> {
     let mut all: BTreeMap<(String, String), PodLife> = BTreeMap::new();
     let key = |own: &Series| (own.label("namespace").to_owned(), own.label("pod").to_owned());
     let first = |own: &Series| own.samples.iter().filter_map(|sample| frame.of_value(sample.value)).min();
@@ -105,7 +105,7 @@ pub(super) fn last_amount(own: &Series) -> Option<&Sample> {
 ///
 /// # Errors
 /// If an answer cannot be read.
-pub(super) fn pending(told: &mut Told<'_>, frame: Frame) -> Result<Vec<Pending>, InputError> {
+pub(super) fn pending(told: &mut AnswerReader<'_>, frame: Frame) -> Result<Vec<Pending>, InputError> {
     let mut rows: BTreeMap<(SimTime, Option<String>), Pending> = BTreeMap::new();
     for (role, set) in [
         ("pods_pending", (|row, count| row.pods_pending = Some(count)) as fn(&mut Pending, i64)),

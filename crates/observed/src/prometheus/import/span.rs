@@ -2,7 +2,7 @@
 //! the rest, and a cluster without nodes there would be judged by it.
 
 use super::super::saved::Answers;
-use super::nodes::Counted;
+use super::nodes::NodeCounts;
 use super::time_text;
 use crate::observation::Window;
 
@@ -23,7 +23,7 @@ pub(super) struct Span {
 
 impl Span {
     /// From the first to the last instant at which nodes were counted; all of the window where nobody counted any.
-    pub(super) fn of(counted: &Counted, answers: &Answers) -> Self {
+    pub(super) fn new(counted: &NodeCounts, answers: &Answers) -> Self {
         let (mut first, mut last) = (i64::MAX, i64::MIN);
         for (role, series) in counted.answers() {
             let step = answers.asked(role).map_or(0, |asked| asked.step);
@@ -45,6 +45,6 @@ impl Span {
                 time_text(to)
             )
         });
-        Self { window: Window::of(from, to), start: from * 1_000_000, share: (to - from) as f64 / whole, warning }
+        Self { window: Window::new(from, to), start: from * 1_000_000, share: (to - from) as f64 / whole, warning }
     }
 }

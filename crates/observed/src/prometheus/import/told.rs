@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use nodecast_model::text::InputError;
 
 use super::super::answer::Series;
-use super::super::saved::{Answers, Asked};
+use super::super::saved::{Answers, SavedQuery};
 use super::curves::lay;
 
 /// Saved answers, and what is remembered of those that were read.
-pub(super) struct Told<'a> {
+pub(super) struct AnswerReader<'a> {
     answers: &'a Answers,
     gists: BTreeMap<String, Gist>,
 }
@@ -41,13 +41,13 @@ fn leave_out(series: &mut [Series]) -> Option<String> {
     (!said.is_empty()).then(|| format!("of {all} samples {}: left out", said.join(" and ")))
 }
 
-impl<'a> Told<'a> {
-    pub(super) fn of(answers: &'a Answers) -> Self {
+impl<'a> AnswerReader<'a> {
+    pub(super) fn from_answers(answers: &'a Answers) -> Self {
         Self { answers, gists: BTreeMap::new() }
     }
 
     /// What was asked under a role.
-    pub(super) fn asked(&self, role: &str) -> Option<&'a Asked> {
+    pub(super) fn asked(&self, role: &str) -> Option<&'a SavedQuery> {
         self.answers.asked(role)
     }
 

@@ -11,7 +11,7 @@ use super::super::answer::{Sample, Series};
 use super::super::catalogue::{PRODUCERS, Served, is_behind, producer_of};
 use super::curves::{Curve, Curves, lay, next_at};
 use super::owners::Owners;
-use super::told::Told;
+use super::told::AnswerReader;
 use super::{Frame, text};
 use crate::observation::about::WorkloadFigures;
 use crate::observation::{Autoscaler, MemoryUse, WorkloadState};
@@ -41,7 +41,7 @@ pub(super) struct Workloads {
 impl Workloads {
     /// # Errors
     /// If an answer cannot be read.
-    pub(super) fn of(told: &mut Told<'_>, owners: &Owners, frame: Frame) -> Result<Self, InputError> {
+    pub(super) fn new(told: &mut AnswerReader<'_>, owners: &Owners, frame: Frame) -> Result<Self, InputError> {
         let mut own = Self { autoscalers: autoscalers(told, frame)?, ..Self::default() };
         let daemons: BTreeSet<&str> =
             owners.workloads().filter(|own| own.kind == "DaemonSet").map(|own| own.workload.as_str()).collect();
@@ -60,7 +60,7 @@ impl Workloads {
     /// What pods use, added up by workload; of answers that the server has joined, as they are.
     fn used(
         &mut self,
-        told: &mut Told<'_>,
+        told: &mut AnswerReader<'_>,
         owners: &Owners,
         frame: Frame,
         [by_pod, by_workload]: [&str; 2],
@@ -91,7 +91,7 @@ impl Workloads {
     /// The requests of each workload, by the first producer that has any, with the role of its answer.
     fn requests(
         &mut self,
-        told: &mut Told<'_>,
+        told: &mut AnswerReader<'_>,
         owners: &Owners,
         frame: Frame,
         names: &BTreeSet<String>,
@@ -131,7 +131,7 @@ impl Workloads {
     /// Figures of each workload.
     fn figures(
         &mut self,
-        told: &mut Told<'_>,
+        told: &mut AnswerReader<'_>,
         owners: &Owners,
         cpu: &Curves,
         requests: &Requests,
@@ -192,7 +192,7 @@ fn of_one(cpu: &Curve, requests: &Curve) -> Option<f64> {
 }
 
 /// The roles that tell of requests, with the place of their producers in the order in which these are believed.
-fn ranked<'a>(told: &mut Told<'a>) -> Result<Vec<(usize, &'a str)>, InputError> {
+fn ranked<'a>(told: &mut AnswerReader<'a>) -> Result<Vec<(usize, &'a str)>, InputError> {
     let mut roles = Vec::new();
     for role in told.beginning("requests_") {
         let suffix = role.trim_start_matches("requests_");
@@ -208,7 +208,7 @@ fn ranked<'a>(told: &mut Told<'a>) -> Result<Vec<(usize, &'a str)>, InputError> 
 
 /// How many requests of each workload were counted where `role` tells their rates.
 fn counts_of(
-    told: &mut Told<'_>,
+    told: &mut AnswerReader<'_>,
     role: &str,
     owners: &Owners,
     names: &BTreeSet<String>,
@@ -292,7 +292,7 @@ fn memory_use(curves: Curves) -> Vec<MemoryUse> {
 }
 
 /// Replicas of Deployments and StatefulSets.
-fn replicas(told: &mut Told<'_>, frame: Frame, what: &str) -> Result<Curves, InputError> {
+fn replicas(told: &mut AnswerReader<'_>, frame: Frame, what: &str) -> Result<Curves, InputError> {
     let mut curves = Curves::new();
     for (prefix, label) in [("", "deployment"), ("statefulset_", "statefulset")] {
         for own in told.series(&format!("{prefix}replicas_{what}"))? {
@@ -357,7 +357,7 @@ fn states(cpu: &Curves, requests: &Requests, wanted: &Curves, ready: &Curves) ->
 ///
 /// # Errors
 /// If an answer cannot be read.
-fn autoscalers(told: &mut Told<'_>, frame: Frame) -> Result<Vec<Autoscaler>, InputError> {
+fn autoscalers(told: &mut AnswerReader<'_>, frame: Frame) -> Result<Vec<Autoscaler>, InputError> {
     let name = |own: &Series| format!("{}/{}", own.label("namespace"), own.label("horizontalpodautoscaler"));
     let mut bounds = |role: &str| -> Result<BTreeMap<(String, SimTime), i64>, InputError> {
         let value = |sample: &Sample| libm::round(sample.value) as i64;

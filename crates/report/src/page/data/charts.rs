@@ -91,7 +91,7 @@ impl Draft {
 
 /// The charts of a run, in the order of the page, with about `points` points for all curves of one sort together. One
 /// without anything to show is left out.
-pub(super) fn of(outcome: &Outcome, points: usize) -> Vec<Chart> {
+pub(super) fn charts(outcome: &Outcome, points: usize) -> Vec<Chart> {
     let end = SimTime::ZERO + outcome.about.duration;
     if outcome.record.samples.len() < 2 || end <= SimTime::ZERO {
         return Vec::new();

@@ -104,7 +104,7 @@ const fn group(kind: EventKind) -> Option<&'static str> {
 
 impl Decisions {
     /// The decisions of `outcome` in about `bytes` bytes; where they are too many, those of the most frequent kinds end early.
-    pub(super) fn of(outcome: &Outcome, bytes: usize) -> Self {
+    pub(super) fn new(outcome: &Outcome, bytes: usize) -> Self {
         let record = &outcome.record;
         let decided = || folded(record.events.iter().filter(|event| group(event.kind).is_some()));
         let (in_all, mut room) = room(decided().map(|(event, message)| (event.kind, cost(&message))), bytes);
@@ -145,10 +145,10 @@ impl Decisions {
 }
 
 /// An event, and what is told of it.
-type Told<'e> = (Event<'e>, Cow<'e, str>);
+type EventText<'e> = (Event<'e>, Cow<'e, str>);
 
 /// The events with the manifests of one instant in one: a cluster begins with dozens of them.
-fn folded<'e>(events: impl Iterator<Item = Event<'e>> + Clone) -> impl Iterator<Item = Told<'e>> {
+fn folded<'e>(events: impl Iterator<Item = Event<'e>> + Clone) -> impl Iterator<Item = EventText<'e>> {
     let mut applied: BTreeMap<SimTime, u64> = BTreeMap::new();
     for event in events.clone().filter(|event| event.kind == EventKind::ManifestApplied) {
         *applied.entry(event.at).or_default() += 1;
@@ -175,14 +175,14 @@ fn cost(message: &str) -> usize {
 }
 
 /// How much of a kind's events there is room for.
-enum Room {
+enum EventBudget {
     /// All of them.
     Whole,
     /// The first of them that take no more bytes than this together.
     Bytes(usize),
 }
 
-impl Room {
+impl EventBudget {
     /// Whether the next event of the kind, of so many bytes, fits.
     fn takes(&mut self, bytes: usize) -> bool {
         let Self::Bytes(left) = self else { return true };
@@ -195,7 +195,7 @@ impl Room {
 
 /// How many events there are, and what room each kind of them has: all of the rarest kind, then of the next, until there is no more
 /// room; kinds behind have none. There may be a million events, so that they are gone through rather than listed.
-fn room(events: impl Iterator<Item = (EventKind, usize)>, bytes: usize) -> (usize, BTreeMap<EventKind, Room>) {
+fn room(events: impl Iterator<Item = (EventKind, usize)>, bytes: usize) -> (usize, BTreeMap<EventKind, EventBudget>) {
     let mut sums: BTreeMap<EventKind, (usize, usize)> = BTreeMap::new();
     for (kind, cost) in events {
         let (count, sum) = sums.entry(kind).or_default();
@@ -207,11 +207,11 @@ fn room(events: impl Iterator<Item = (EventKind, usize)>, bytes: usize) -> (usiz
     let (mut left, mut rooms) = (bytes, BTreeMap::new());
     for (kind, (_, sum)) in by_count {
         let Some(after) = left.checked_sub(sum) else {
-            rooms.insert(kind, Room::Bytes(left));
+            rooms.insert(kind, EventBudget::Bytes(left));
             break;
         };
         left = after;
-        rooms.insert(kind, Room::Whole);
+        rooms.insert(kind, EventBudget::Whole);
     }
     (in_all, rooms)
 }

@@ -73,7 +73,7 @@ struct Life {
 
 impl Replay {
     /// The lives of `outcome`, in about `rows` rows of pods.
-    pub(super) fn of(outcome: &Outcome, counts: &Counts, names: &mut Names, rows: usize) -> Self {
+    pub(super) fn new(outcome: &Outcome, counts: &Counts, names: &mut Names, rows: usize) -> Self {
         let record = &outcome.record;
         let mut sizes = BTreeMap::new();
         for pod in record.pods.unnamed() {
@@ -83,8 +83,8 @@ impl Replay {
             *own = position;
         }
         let order = most_useful_first(outcome, counts.opens);
-        let mut drawn = Drawn::new(&order, order.len().min(NODES_MAX));
-        let pods = Briefs::of(&record.pods, &sizes);
+        let mut drawn = DrawnReplay::new(&order, order.len().min(NODES_MAX));
+        let pods = Briefs::new(&record.pods, &sizes);
         let (tick, lives) = loop {
             let found = fitting(&pods, &drawn, rows);
             let coarsest = || (drawn.nodes.len() <= 1).then(|| coarsest(&pods, &drawn)).flatten();
@@ -92,7 +92,7 @@ impl Replay {
                 break found;
             }
             // Many pods at once, not many in turn: fewer nodes are drawn.
-            drawn = Drawn::new(&order, drawn.nodes.len() / 4 * 3);
+            drawn = DrawnReplay::new(&order, drawn.nodes.len() / 4 * 3);
         };
         let notices = notices(outcome);
         let nodes = drawn.nodes.iter().filter_map(|id| {
@@ -129,13 +129,13 @@ fn most_useful_first(outcome: &Outcome, opens: i64) -> Vec<NodeId> {
 }
 
 /// The nodes that are drawn, in order of id.
-struct Drawn {
+struct DrawnReplay {
     nodes: Vec<NodeId>,
     /// The row of each node that is drawn, by its id.
     rows: Vec<Option<u32>>,
 }
 
-impl Drawn {
+impl DrawnReplay {
     /// The first `count` nodes of `order`, which has all.
     fn new(order: &[NodeId], count: usize) -> Self {
         let mut nodes = order[..count.min(order.len())].to_vec();
@@ -202,7 +202,7 @@ struct Briefs<'p> {
 }
 
 impl<'p> Briefs<'p> {
-    fn of(pods: &'p Pods, sizes: &'p BTreeMap<Size, usize>) -> Self {
+    fn new(pods: &'p Pods, sizes: &'p BTreeMap<Size, usize>) -> Self {
         let mut own = Self { pods, sizes, kept: Vec::new() };
         own.kept = pods.unnamed().take(BRIEFS_MAX).map(|pod| own.brief(&pod)).collect();
         own
@@ -230,19 +230,19 @@ impl<'p> Briefs<'p> {
 type Counted = (i64, BTreeMap<Life, u32>);
 
 /// Rows of pods on nodes that are drawn, as exact as the page has room for; `None` if it has none however coarse they are.
-fn fitting(pods: &Briefs<'_>, drawn: &Drawn, rows: usize) -> Option<Counted> {
+fn fitting(pods: &Briefs<'_>, drawn: &DrawnReplay, rows: usize) -> Option<Counted> {
     TICKS.into_iter().find_map(|tick| Some((tick, lives(pods, (drawn, rows), tick)?)))
 }
 
 /// The same as coarse as they get, however many they are.
-fn coarsest(pods: &Briefs<'_>, drawn: &Drawn) -> Option<Counted> {
+fn coarsest(pods: &Briefs<'_>, drawn: &DrawnReplay) -> Option<Counted> {
     let tick = *TICKS.last()?;
     Some((tick, lives(pods, (drawn, usize::MAX), tick)?))
 }
 
 /// Pods counted by their lives in whole ticks, nothing before it happened; those that lived between two ticks are not seen. A pod
 /// whose node is not drawn is seen while it waits for it. `None` as soon as there are more than `rows`.
-fn lives(pods: &Briefs<'_>, (drawn, rows): (&Drawn, usize), tick: i64) -> Option<BTreeMap<Life, u32>> {
+fn lives(pods: &Briefs<'_>, (drawn, rows): (&DrawnReplay, usize), tick: i64) -> Option<BTreeMap<Life, u32>> {
     // Most ticks are too fine, and what was counted is thrown away: only what is kept is put in order.
     let mut lives = FxHashMap::default();
     let at = |tenths: i64| -(-tenths).div_euclid(tick) * tick;

@@ -99,13 +99,13 @@ pub(crate) fn by_node(outcome: &Outcome) -> BTreeMap<NodeId, Vec<Move>> {
 pub(crate) fn missing_time(outcome: &Outcome, own: &Move) -> SimDuration {
     let end = SimTime::ZERO + outcome.about.duration;
     let pods = &outcome.record.pods;
-    let facts = pods.of(own.pod);
+    let facts = pods.facts(own.pod);
     let waits =
         outcome.record.workloads[own.workload.index()].kind == WorkloadKind::StatefulSet && facts.removed.is_none();
     if own.successor.is_none() && !waits {
         return SimDuration::ZERO;
     }
-    missing(outcome, &facts, own.successor.map(|own| pods.of(own)).as_ref(), end)
+    missing(outcome, &facts, own.successor.map(|own| pods.facts(own)).as_ref(), end)
 }
 
 /// When each node of a command that succeeded was decided on, and the claims made for it.
@@ -141,7 +141,7 @@ fn moves(outcome: &Outcome) -> (BTreeMap<NodeId, Vec<Move>>, SimDuration) {
         let by_name = has_names.then(|| by_name(outcome, &made));
         let mut next = made.into_iter().peekable();
         for (leaves, pod) in left {
-            let facts = pods.of(pod);
+            let facts = pods.facts(pod);
             let successor = match &by_name {
                 Some(by_name) => by_name.get(&*facts.name).and_then(|own| own.iter().find(|own| **own > pod).copied()),
                 None => {
@@ -153,7 +153,7 @@ fn moves(outcome: &Outcome) -> (BTreeMap<NodeId, Vec<Move>>, SimDuration) {
             // A StatefulSet waits for the end of the pod, and wants it to the last.
             let waits = by_name.is_some() && facts.removed.is_none();
             if counts && (successor.is_some() || waits) {
-                lost += missing(outcome, &facts, successor.map(|own| pods.of(own)).as_ref(), end);
+                lost += missing(outcome, &facts, successor.map(|own| pods.facts(own)).as_ref(), end);
             }
             if let Some(node) = facts.node {
                 by_node.entry(node).or_default().push(Move { pod, workload, successor });

@@ -25,7 +25,7 @@ enum Way {
 
 /// What the scenario states of the bill.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Stated {
+pub(super) struct BillFacts {
     way: Option<Way>,
     /// Whether there is load that crosses zones, by requests of which nobody measured the bytes.
     crosses_zones: bool,
@@ -33,10 +33,10 @@ pub(super) struct Stated {
     has_requests: bool,
 }
 
-impl Stated {
+impl BillFacts {
     /// What the nodes of a dump say of it; nothing where there are none, and where prices are not those that are known.
     /// `loads` are how many there are, and whether requests of any are counted.
-    pub(super) fn of(
+    pub(super) fn new(
         dump: &Dump<'_>,
         cluster: &Cluster,
         (loads, has_requests): (usize, bool),

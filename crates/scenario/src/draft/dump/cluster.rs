@@ -63,7 +63,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If neither a node nor a ClusterConfig names a region and none is given, or there are no prices for it.
-    pub(super) fn of(
+    pub(super) fn new(
         dump: &Dump<'_>,
         wishes: &Wishes,
         catalog: &Catalog,
@@ -83,7 +83,7 @@ impl Cluster {
         let karpenter = karpenter(dump, wishes, notes);
         let launcher = launcher(dump, notes);
         let stated = dump.karpenter.as_ref().filter(|_| launcher == Launcher::Karpenter);
-        let settings = stated.map_or_else(Settings::default, |own| Settings::of(own, karpenter, notes));
+        let settings = stated.map_or_else(Settings::default, |own| Settings::new(own, karpenter, notes));
         Ok(Self {
             zones: zones(dump, &region),
             region,
@@ -92,8 +92,8 @@ impl Cluster {
             karpenter,
             launcher,
             settings,
-            vertical: Vertical::of(dump, notes),
-            controllers: Controllers::of(dump, notes),
+            vertical: Vertical::new(dump, notes),
+            controllers: Controllers::new(dump, notes),
         })
     }
 }

@@ -41,7 +41,7 @@ pub(super) struct Controllers {
 
 impl Controllers {
     /// Looks through the workloads of a dump; names those that are not simulated.
-    pub(super) fn of(dump: &Dump<'_>, notes: &mut Notes) -> Self {
+    pub(super) fn new(dump: &Dump<'_>, notes: &mut Notes) -> Self {
         let mut own = Self::default();
         for object in &dump.carried {
             let names: Vec<&str> = images(object).map(program).collect();

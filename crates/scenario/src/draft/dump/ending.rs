@@ -40,7 +40,7 @@ pub(super) struct Ending {
 
 impl Ending {
     /// What goes of `objects`.
-    pub(super) fn of(objects: &[Object<'_>]) -> Self {
+    pub(super) fn from_objects(objects: &[Object<'_>]) -> Self {
         let mut own = Self::default();
         for object in objects {
             if object.kind == "Namespace" && object.is_deleted() {

@@ -86,16 +86,16 @@ fn settings() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 /// What the Deployment says, kept before environments are taken out of a dump.
 #[derive(Debug, Default)]
-pub(super) struct Stated {
+pub(super) struct DeploymentEnvironment {
     /// Values by variable; `None` for one that comes from elsewhere in the cluster.
     values: BTreeMap<&'static str, Option<String>>,
     /// Whether a whole ConfigMap or Secret is taken in.
     takes_in: bool,
 }
 
-impl Stated {
+impl DeploymentEnvironment {
     /// Reads the containers of a Deployment, or of a pod of it.
-    pub(super) fn of(deployment: &Object<'_>) -> Self {
+    pub(super) fn from_deployment(deployment: &Object<'_>) -> Self {
         let containers = containers(deployment);
         let mut own = Self::default();
         for variable in containers.iter().filter_map(|container| container.get("env")).flat_map(Node::items) {
@@ -196,7 +196,7 @@ pub(super) struct Settings {
 
 impl Settings {
     /// What a release was told that it does not do by itself; what cannot be taken over is noted.
-    pub(super) fn of(stated: &Stated, release: KarpenterVersion, notes: &mut Notes) -> Self {
+    pub(super) fn new(stated: &DeploymentEnvironment, release: KarpenterVersion, notes: &mut Notes) -> Self {
         let mut own = Self::default();
         for (name, _) in stated.values.iter().filter(|(name, value)| value.is_none() && **name != CLUSTER) {
             notes.warn(format!(
@@ -225,7 +225,7 @@ impl Settings {
     }
 
     /// A queue without a name is none. Where the Deployment says of which cluster it is and of no queue, there is none.
-    fn queue(&mut self, stated: &Stated, release: KarpenterVersion) {
+    fn queue(&mut self, stated: &DeploymentEnvironment, release: KarpenterVersion) {
         const NAME: &str = "INTERRUPTION_QUEUE";
         let is_told = stated.values.contains_key(CLUSTER) && !stated.takes_in && release.release() >= TOLD_SINCE;
         if stated.value(NAME) == Some("") || (is_told && !stated.values.contains_key(NAME)) {
@@ -233,7 +233,7 @@ impl Settings {
         }
     }
 
-    fn duration(&mut self, stated: &Stated, (name, key): (&str, &str), default: SimDuration, notes: &mut Notes) {
+    fn duration(&mut self, stated: &DeploymentEnvironment, (name, key): (&str, &str), default: SimDuration, notes: &mut Notes) {
         let Some(value) = stated.value(name).filter(|value| !value.is_empty()) else { return };
         match value.parse::<SimDuration>() {
             Ok(own) if own == default => {}
@@ -243,7 +243,7 @@ impl Settings {
     }
 
     /// One of two words, of which the first is what holds anyway.
-    fn word(&mut self, stated: &Stated, (name, key): (&str, &str), words: [&str; 2], notes: &mut Notes) {
+    fn word(&mut self, stated: &DeploymentEnvironment, (name, key): (&str, &str), words: [&str; 2], notes: &mut Notes) {
         match stated.value(name) {
             Some(value) if value == words[1] => self.lines.push(format!("{key}: {value}")),
             Some(value) if !(value.is_empty() || value == words[0]) => left_out(name, value, notes),
@@ -252,7 +252,7 @@ impl Settings {
     }
 
     /// The settings that shape instance types.
-    fn instance_types(&mut self, stated: &Stated, defaults: KarpenterOptions, notes: &mut Notes) {
+    fn instance_types(&mut self, stated: &DeploymentEnvironment, defaults: KarpenterOptions, notes: &mut Notes) {
         const OVERHEAD: &str = "VM_MEMORY_OVERHEAD_PERCENT";
         const ENIS: &str = "RESERVED_ENIS";
         if let Some(value) = stated.value(OVERHEAD).filter(|value| !value.is_empty()) {
@@ -276,8 +276,8 @@ impl Settings {
     }
 
     /// Gates that are not as the release has them by default.
-    fn gates(&mut self, stated: &Stated, release: KarpenterVersion, notes: &mut Notes) {
-        let reserved_by_default = Behaviour::of(release).reserved_capacity_gate;
+    fn gates(&mut self, stated: &DeploymentEnvironment, release: KarpenterVersion, notes: &mut Notes) {
+        let reserved_by_default = Behaviour::for_release(release).reserved_capacity_gate;
         let mut set: Vec<(&str, bool)> = Vec::new();
         for gate in gates_of(stated.value(FEATURE_GATES).unwrap_or_default()) {
             let Ok((name, is_open)) = gate.inspect_err(|gate| left_out(FEATURE_GATES, gate, notes)) else { continue };
@@ -322,15 +322,15 @@ fn left_out(name: &str, value: &str, notes: &mut Notes) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Settings, Stated};
+    use super::{Settings, DeploymentEnvironment};
     use crate::domain::KarpenterVersion;
     use crate::draft::dump::Notes;
 
     fn told(values: &[(&'static str, Option<&str>)]) -> (String, Vec<String>) {
         let values = values.iter().map(|(name, value)| (*name, value.map(str::to_owned))).collect();
         let (mut notes, mut text) = (Notes::default(), String::new());
-        let stated = Stated { values, takes_in: false };
-        Settings::of(&stated, KarpenterVersion::default(), &mut notes).write(&mut text);
+        let stated = DeploymentEnvironment { values, takes_in: false };
+        Settings::new(&stated, KarpenterVersion::default(), &mut notes).write(&mut text);
         (text, notes.warnings.iter().map(|own| own.message().to_owned()).collect())
     }
 

@@ -20,7 +20,7 @@ pub(super) struct Makers {
 
 impl Makers {
     /// What made the pods and workloads among `objects`.
-    pub(super) fn of(objects: &[Object<'_>]) -> Self {
+    pub(super) fn from_objects(objects: &[Object<'_>]) -> Self {
         let owners: BTreeMap<Name, Name> =
             objects.iter().filter_map(|object| Some((name(object), owner(object)?))).collect();
         let mut makers = Self::default();

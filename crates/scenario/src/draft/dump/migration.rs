@@ -34,7 +34,7 @@ pub(super) struct Migration {
 
 impl Migration {
     /// That of a cluster whose nodes the Cluster Autoscaler launches.
-    pub(super) fn of(dump: &Dump<'_>, cluster: &Cluster, groups: &[Group]) -> Option<Self> {
+    pub(super) fn new(dump: &Dump<'_>, cluster: &Cluster, groups: &[Group]) -> Option<Self> {
         if !matches!(cluster.launcher, Launcher::ClusterAutoscaler { .. }) || groups.is_empty() {
             return None;
         }

@@ -41,14 +41,14 @@ const NAMED: usize = 5;
 
 /// What pods of a dump ask for, so that those that were recorded ask for the same.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct KnownRequests {
     /// Of each Job.
     jobs: BTreeMap<String, String>,
     /// Of pods that come and go, by namespace, CPU and memory.
     passing: BTreeMap<(String, i64, i64), String>,
 }
 
-impl Known {
+impl KnownRequests {
     /// A Job whose template is `spec`.
     pub(super) fn job(&mut self, name: String, spec: &PodSpec) {
         self.jobs.insert(name, columns(spec));
@@ -63,10 +63,10 @@ impl Known {
 
     /// Whether it is known what a pod asks for: one whose requests nobody recorded would be a pod without any.
     fn asks(&self, pod: &ObservedPod) -> bool {
-        pod.cpu_milli > 0 || pod.memory_bytes > 0 || self.of(pod).is_some()
+        pod.cpu_milli > 0 || pod.memory_bytes > 0 || self.name(pod).is_some()
     }
 
-    fn of(&self, pod: &ObservedPod) -> Option<&String> {
+    fn name(&self, pod: &ObservedPod) -> Option<&String> {
         let namespace = pod.workload.split('/').next().unwrap_or_default().to_owned();
         let alike = (namespace, pod.cpu_milli, pod.memory_bytes);
         self.jobs.get(&pod.workload).or_else(|| self.passing.get(&alike))
@@ -85,7 +85,7 @@ pub(super) fn take_jobs<'s>(dump: &mut Dump<'s>, observed: Option<&Observed>) ->
 }
 
 /// The pods that were observed and that nothing that the scenario carries makes, as a trace; what cannot be replayed is warned of.
-pub(super) fn trace(observed: Option<&Observed>, dump: &Dump<'_>, known: &Known, notes: &mut Notes) -> Option<Trace> {
+pub(super) fn trace(observed: Option<&Observed>, dump: &Dump<'_>, known: &KnownRequests, notes: &mut Notes) -> Option<Trace> {
     let observed = observed?;
     let makers = dump.carried.iter().filter(|own| MAKERS.contains(&&*own.kind));
     let makers: BTreeMap<String, &str> = makers.map(|own| (own.full_name(), own.kind.as_str())).collect();
@@ -95,7 +95,7 @@ pub(super) fn trace(observed: Option<&Observed>, dump: &Dump<'_>, known: &Known,
         .filter(|pod| !is_made(&pod.workload, &makers))
         .partition(|pod| !pod.is_daemon && pod.created.is_some() && known.asks(pod));
     warn_of(&lost, notes);
-    let rows: Vec<(&ObservedPod, Row)> = unknown.into_iter().filter_map(|pod| Some((pod, Row::of(pod)?))).collect();
+    let rows: Vec<(&ObservedPod, Row)> = unknown.into_iter().filter_map(|pod| Some((pod, Row::from_pod(pod)?))).collect();
     if rows.is_empty() {
         return None;
     }
@@ -136,7 +136,7 @@ struct Row {
 
 impl Row {
     /// `None` of a pod that was gone when the window began.
-    fn of(pod: &ObservedPod) -> Option<Self> {
+    fn from_pod(pod: &ObservedPod) -> Option<Self> {
         let from_begin = |at: SimTime| at.max(SimTime::ZERO);
         let (created, end) = (pod.created?, pod.deletion_requested.or(pod.removed));
         if end.is_some_and(|end| end <= SimTime::ZERO) {
@@ -154,7 +154,7 @@ impl Row {
     }
 }
 
-fn text(rows: Vec<(&ObservedPod, Row)>, known: &Known) -> String {
+fn text(rows: Vec<(&ObservedPod, Row)>, known: &KnownRequests) -> String {
     let mut rows = rows;
     rows.sort_by(|(one_pod, one), (pod, other)| one.at.total_cmp(&other.at).then(one_pod.name.cmp(&pod.name)));
     let mut names = BTreeSet::new();
@@ -164,7 +164,7 @@ fn text(rows: Vec<(&ObservedPod, Row)>, known: &Known) -> String {
         let seconds = |own: Option<f64>| own.map_or(String::new(), |own| format!("{own:.0}"));
         // They all come into one namespace, where a name is there once.
         let name = if names.insert(&pod.name) { cell(&pod.name) } else { "".into() };
-        let asks = known.of(pod).cloned().unwrap_or_else(|| recorded(pod));
+        let asks = known.name(pod).cloned().unwrap_or_else(|| recorded(pod));
         let _ = writeln!(text, "{:.0},{},{},{name},{asks}", row.at, seconds(row.run), seconds(row.delete));
     }
     text
@@ -196,11 +196,11 @@ fn listed<'p>(pods: impl Iterator<Item = &'p ObservedPod>) -> (usize, String) {
     (counts.len(), named.collect::<Vec<String>>().join(", ") + more)
 }
 
-fn assumption(rows: &[(&ObservedPod, Row)], known: &Known, namespace: &str) -> String {
+fn assumption(rows: &[(&ObservedPod, Row)], known: &KnownRequests, namespace: &str) -> String {
     let (workloads, named) = listed(rows.iter().map(|(pod, _)| *pod));
     let pods = counted(rows.len() as u64, "pod", "pods");
     let of = counted(workloads as u64, "workload", "workloads");
-    let strangers = || rows.iter().filter(|(pod, _)| known.of(pod).is_none());
+    let strangers = || rows.iter().filter(|(pod, _)| known.name(pod).is_none());
     let (told, unknown) = (
         strangers().filter(|(pod, _)| pod.placement.is_some()).count(),
         strangers().filter(|(pod, _)| pod.placement.is_none()).count(),

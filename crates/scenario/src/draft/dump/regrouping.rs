@@ -39,7 +39,7 @@ struct Likeness<'o> {
 }
 
 impl Likeness<'_> {
-    fn of<'o>(node: &'o Object<'_>, cluster: &Cluster, by_zone: bool) -> Option<Likeness<'o>> {
+    fn new<'o>(node: &'o Object<'_>, cluster: &Cluster, by_zone: bool) -> Option<Likeness<'o>> {
         let pool = OF_KARPENTER.iter().find_map(|key| node.label(key))?;
         let facts = &cluster.region.instance_type(Symbol::new(instance_type(node)?))?.facts;
         Some(Likeness {
@@ -82,7 +82,7 @@ pub(super) fn groups(dump: &Dump<'_>, cluster: &Cluster, notes: &mut Notes) -> V
     let by_zone = demanded.contains(ZONE) || dump.carried.iter().any(|own| own.kind == "PersistentVolume");
     let mut members: BTreeMap<Likeness<'_>, Vec<&Object<'_>>> = BTreeMap::new();
     for node in dump.nodes.iter().filter(|node| is_karpenters(node)) {
-        if let Some(likeness) = Likeness::of(node, cluster, by_zone) {
+        if let Some(likeness) = Likeness::new(node, cluster, by_zone) {
             members.entry(likeness).or_default().push(node);
         }
     }

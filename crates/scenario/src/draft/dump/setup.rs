@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::cluster::{self, is_of_karpenter, karpenter_release};
 use super::cluster_autoscaler::is_of_autoscaler;
-use super::karpenter::{Settings, Stated};
+use super::karpenter::{Settings, DeploymentEnvironment};
 use super::objects::Object;
 use super::{Notes, parsed, sorted, top};
 use crate::catalog::Region;
@@ -50,13 +50,13 @@ pub(crate) fn setup(
             format!("from the dump's {} {}", object.kind, object.full_name()),
         ),
     };
-    let knows_gates = gates.is_some() || dump.karpenter.as_ref().is_some_and(Stated::shows_gates);
+    let knows_gates = gates.is_some() || dump.karpenter.as_ref().is_some_and(DeploymentEnvironment::shows_gates);
     let mut stated = dump.karpenter.unwrap_or_default();
     if let Some(FeatureGateWords(gates)) = gates {
         stated.add_gates(gates);
     }
     let mut text = String::new();
-    Settings::of(&stated, version, &mut notes).write(&mut text);
+    Settings::new(&stated, version, &mut notes).write(&mut text);
     let (flags, options) = karpenter_settings(&text, region)?;
     Ok((KarpenterSetup { provider: options.provider(version), source, flags, knows_gates, kubernetes }, notes.warnings))
 }

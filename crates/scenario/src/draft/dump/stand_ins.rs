@@ -24,7 +24,7 @@ pub(super) struct StandIns {
 impl StandIns {
     /// Looks which controllers have pods with volumes of their own, or pods that differ. An object that something scales has pods that are
     /// alike.
-    pub(super) fn of(objects: &[Object<'_>]) -> Self {
+    pub(super) fn from_objects(objects: &[Object<'_>]) -> Self {
         let mut shapes: BTreeMap<Controller, BTreeSet<String>> = BTreeMap::new();
         let mut apart = BTreeSet::new();
         for pod in objects.iter().filter(|own| own.kind == "Pod" && !own.is_deleted() && !has_ended(own)) {

@@ -32,7 +32,7 @@ pub(super) struct Targets(BTreeMap<Name, BTreeSet<(String, String)>>);
 
 impl Targets {
     /// The workloads among `objects` that have an owner, and those that pods of what is not simulated become.
-    pub(super) fn of(objects: &[Object<'_>], stand_ins: &StandIns) -> Self {
+    pub(super) fn new(objects: &[Object<'_>], stand_ins: &StandIns) -> Self {
         let mut own = Self::default();
         for object in objects.iter().filter(|object| !object.is_deleted()) {
             let workload = if SCALED.contains(&&*object.kind) {

@@ -47,7 +47,7 @@ pub(super) struct Facts<'f> {
     /// Whether there is a policy with EKS Auto Mode, for a cluster with Karpenter.
     pub to_auto_mode: bool,
     /// What the bill has beside the nodes.
-    pub bill: bill::Stated,
+    pub bill: bill::BillFacts,
     pub demand: &'f Demand,
     /// Loads that were observed.
     pub replayed: &'f [&'f ObservedLoad],

@@ -25,7 +25,7 @@ pub(super) struct Vertical {
 
 impl Vertical {
     /// Reads the Deployments of the programs, where there are any.
-    pub(super) fn of(dump: &Dump<'_>, notes: &mut Notes) -> Self {
+    pub(super) fn new(dump: &Dump<'_>, notes: &mut Notes) -> Self {
         let mut own = Self::default();
         let deployments = || dump.carried.iter().filter(|object| object.kind == "Deployment");
         let program = |name: &str| deployments().find(|object| images(object).any(|image| tag(image, name).is_some()));

@@ -146,7 +146,7 @@ fn template(setup: &Setup<'_>, own: &NodeGroup, tags: &[(String, String)]) -> Op
         memory_mib: i64::from(facts.memory_mib),
         gpus: nvidia.map_or(0, |gpu| i64::from(gpu.count)),
     };
-    let zone = *GroupSpec::of(own, &setup.scenario.zones, &setup.region).zones.first()?;
+    let zone = *GroupSpec::new(own, &setup.scenario.zones, &setup.region).zones.first()?;
     let managed = own.managed.then(|| ManagedGroup {
         name: own.name.to_string(),
         labels: own.labels.clone(),

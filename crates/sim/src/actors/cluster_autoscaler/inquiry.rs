@@ -2,7 +2,7 @@
 //! would grow for a pod and by what the expander chose, why nodes of a group do not take it, why a node stays.
 
 use super::groups;
-use super::observation::Seen;
+use super::observation::IterationInput;
 use crate::actors::cluster_autoscaler::{AutoscalerLoop, Lists};
 use crate::actors::sim::Sim;
 use crate::domain::{NodeId, PodId, SimTime, Symbol};
@@ -131,7 +131,7 @@ fn imagine(
     autoscaler: &mut AutoscalerLoop,
     lists: Lists<'_>,
     now: SimTime,
-) -> Option<(Seen, ClusterAutoscaler, Iteration)> {
+) -> Option<(IterationInput, ClusterAutoscaler, Iteration)> {
     let mut program = autoscaler.program.as_ref()?.explaining();
     let kept = (autoscaler.groups.clone(), autoscaler.nodes.clone());
     // Without a fresh reading the groups are as they were read last.
@@ -140,7 +140,7 @@ fn imagine(
     let begun = autoscaler.thought.as_ref().map(|thought| (thought.seen.clone(), thought.began));
     let (seen, began) = match begun {
         Some(begun) => begun,
-        None => (Seen::new(sim, autoscaler, lists, program.flags()), now),
+        None => (IterationInput::new(sim, autoscaler, lists, program.flags()), now),
     };
     let known = &autoscaler.groups.groups;
     let mut calls = Imagined { sizes: known.iter().map(|group| (group.desired, group.limits.1)).collect() };

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::client::{Subject, notify};
-use super::observation::Seen;
+use super::observation::IterationInput;
 use crate::actors::cluster_autoscaler::AutoscalerLoop;
 use crate::actors::sim::Sim;
 use crate::domain::taints::first_untolerated;
@@ -24,7 +24,7 @@ const CLUSTER_IS_FULL: &str = "the cluster has as many nodes as max-nodes-total 
 
 /// What was noted last, so that it is not noted with every iteration again.
 #[derive(Debug, Default)]
-pub(super) struct Noted {
+pub(super) struct LastReasons {
     /// For each pod that waits, why no group grew for it.
     pods: BTreeMap<PodId, Box<str>>,
     /// For each node that little is requested of, why it stays nevertheless.
@@ -33,7 +33,7 @@ pub(super) struct Noted {
     held_back: Option<&'static str>,
 }
 
-impl Noted {
+impl LastReasons {
     /// Why a node was last found not to be removable, while that holds.
     pub(super) fn of_node(&self, node: NodeId) -> Option<&str> {
         self.nodes.get(&node).map(|why| &**why)
@@ -50,7 +50,7 @@ pub(super) fn record(
     sim: &mut Sim<'_>,
     autoscaler: &mut AutoscalerLoop,
     program: &ClusterAutoscaler,
-    seen: &Seen,
+    seen: &IterationInput,
     iteration: &Iteration,
     now: SimTime,
 ) {
@@ -85,7 +85,7 @@ pub(super) fn record(
 pub(super) fn announce(
     sim: &mut Sim<'_>,
     autoscaler: &mut AutoscalerLoop,
-    seen: &Seen,
+    seen: &IterationInput,
     iteration: &Iteration,
     now: SimTime,
 ) {
@@ -109,7 +109,7 @@ pub(super) fn announce(
 fn stays(
     sim: &mut Sim<'_>,
     autoscaler: &mut AutoscalerLoop,
-    seen: &Seen,
+    seen: &IterationInput,
     at: usize,
     found: &NodeFinding,
     now: SimTime,
@@ -177,7 +177,7 @@ fn failure_text(failure: &ScaleUpFailure) -> String {
 }
 
 /// Which groups grew, as the program writes it: `[{workers 2->4 (max: 10)}]`.
-fn growth_text(seen: &Seen, report: &ScaleUpReport) -> String {
+fn growth_text(seen: &IterationInput, report: &ScaleUpReport) -> String {
     let grown = report.grown.iter().map(|growth| {
         let group = seen.group(growth.group).id;
         format!("{{{group} {}->{} (max: {})}}", growth.from, growth.to, growth.max)
@@ -189,7 +189,7 @@ fn scaled_up(
     sim: &mut Sim<'_>,
     autoscaler: &mut AutoscalerLoop,
     program: &ClusterAutoscaler,
-    seen: &Seen,
+    seen: &IterationInput,
     report: &ScaleUpReport,
     now: SimTime,
 ) {
@@ -220,7 +220,7 @@ fn scaled_up(
 fn not_scaled_up(
     sim: &mut Sim<'_>,
     autoscaler: &mut AutoscalerLoop,
-    seen: &Seen,
+    seen: &IterationInput,
     report: &ScaleUpReport,
     now: SimTime,
 ) {
@@ -242,7 +242,7 @@ fn not_scaled_up(
 }
 
 /// Says which pods wait because a group that would take them is at its maximum size, or the cluster is at its own.
-fn note_limits(sim: &mut Sim<'_>, seen: &Seen, report: &ScaleUpReport, now: SimTime) {
+fn note_limits(sim: &mut Sim<'_>, seen: &IterationInput, report: &ScaleUpReport, now: SimTime) {
     let waiting = || report.unschedulable.iter().map(|&pod| seen.pod(pod));
     if report.result == ScaleUpResult::LimitedByMaxNodesTotal {
         sim.world.note_limit(CapacityLimit::AllNodes, waiting(), now);
@@ -265,7 +265,7 @@ fn note_limits(sim: &mut Sim<'_>, seen: &Seen, report: &ScaleUpReport, now: SimT
 }
 
 /// Why no group helps a pod.
-fn reasons(seen: &Seen, report: &ScaleUpReport) -> String {
+fn reasons(seen: &IterationInput, report: &ScaleUpReport) -> String {
     // No group was looked at.
     if report.result == ScaleUpResult::LimitedByMaxNodesTotal {
         return CLUSTER_IS_FULL.to_owned();
@@ -285,7 +285,7 @@ fn reasons(seen: &Seen, report: &ScaleUpReport) -> String {
 /// Why a node goes.
 pub(super) fn removal_reason(
     program: &ClusterAutoscaler,
-    seen: &Seen,
+    seen: &IterationInput,
     at: usize,
     found: &NodeFinding,
     now: SimTime,

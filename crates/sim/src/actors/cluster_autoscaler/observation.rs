@@ -43,7 +43,7 @@ pub(super) struct KnownTemplate {
 
 /// What an iteration sees.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
+pub(super) struct IterationInput {
     nodes: Vec<NodeView>,
     pods: Arc<Vec<PodView>>,
     groups: Vec<GroupView>,
@@ -54,7 +54,7 @@ pub(super) struct Seen {
     listing: Listing,
 }
 
-impl Seen {
+impl IterationInput {
     pub(super) fn new(sim: &Sim<'_>, autoscaler: &mut AutoscalerLoop, lists: Lists<'_>, flags: &Flags) -> Self {
         let draws = sim.streams.ordinals("pod-listing");
         let listing = Listing(draws.nth(autoscaler.iterations));

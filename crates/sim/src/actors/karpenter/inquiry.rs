@@ -9,7 +9,7 @@ use nodecast_karpenter::machine::inquiry::{NodeAnswer, PodAnswer, Removal};
 
 /// What keeps a pod on a node that drains.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Keeper {
+pub enum DrainBlocker {
     /// The one PodDisruptionBudget that selects it allows no disruption now.
     Budget(ObjectName),
     /// Several PodDisruptionBudgets select it, and the API server evicts no such pod.
@@ -22,22 +22,22 @@ pub enum Keeper {
 
 /// The pods that keep a node of Karpenter's from being drained, each with what keeps it there. One that waits for its turn is not among
 /// them. Nothing if the node does not exist yet.
-pub(in crate::actors) fn kept(parts: &mut Running<'_, '_>, now: SimTime, node: NodeId) -> Vec<(PodId, Keeper)> {
+pub(in crate::actors) fn kept(parts: &mut Running<'_, '_>, now: SimTime, node: NodeId) -> Vec<(PodId, DrainBlocker)> {
     if parts.sim.world.get_node(node).is_none() {
         return Vec::new();
     }
     let waits = with_machine(parts, now, |machine, parts| machine.drain_waits_for(now, &parts.sim.world, parts, node));
     let keeper = |(pod, protected): (PodId, bool)| {
         if !parts.sim.world.pod(pod).is_active() {
-            return Some((pod, Keeper::Stops));
+            return Some((pod, DrainBlocker::Stops));
         }
         if protected {
-            return Some((pod, Keeper::DoNotDisrupt));
+            return Some((pod, DrainBlocker::DoNotDisrupt));
         }
         match &parts.sim.budgets.refused_by(&parts.sim.world, pod)[..] {
             [] => None,
-            [only] => Some((pod, Keeper::Budget(*only))),
-            several => Some((pod, Keeper::SeveralBudgets(several.to_vec()))),
+            [only] => Some((pod, DrainBlocker::Budget(*only))),
+            several => Some((pod, DrainBlocker::SeveralBudgets(several.to_vec()))),
         }
     };
     waits.unwrap_or_default().into_iter().filter_map(keeper).collect()

@@ -6,7 +6,7 @@ use crate::cluster::Cluster;
 use crate::control_plane::eviction::{BudgetStatus, Protections};
 use crate::domain::volumes::Storage;
 use crate::domain::{KubernetesVersion, NodeId, PodId, SimDuration, SimTime, Symbol};
-use nodecast_karpenter::machine::{Draw, Outside, Slip};
+use nodecast_karpenter::machine::{Draw, Outside, LateTimer};
 
 impl Outside for Running<'_, '_> {
     fn unschedulable_pods(&self, _cluster: &Cluster) -> Vec<PodId> {
@@ -71,11 +71,11 @@ impl Outside for Running<'_, '_> {
     }
 }
 
-const fn jitter_of(slip: Slip) -> Jitter {
+const fn jitter_of(slip: LateTimer) -> Jitter {
     match slip {
-        Slip::DisruptionLoop => Jitter::DisruptionLoop,
-        Slip::CommandPoll => Jitter::CommandPoll,
-        Slip::NodePoll => Jitter::NodePoll,
-        Slip::Trigger => Jitter::Trigger,
+        LateTimer::DisruptionLoop => Jitter::DisruptionLoop,
+        LateTimer::CommandPoll => Jitter::CommandPoll,
+        LateTimer::NodePoll => Jitter::NodePoll,
+        LateTimer::Trigger => Jitter::Trigger,
     }
 }

@@ -46,13 +46,13 @@ impl Reading {
 }
 
 /// What was read for one metric.
-pub(super) enum Read {
+pub(super) enum MetricRead {
     PerPod(Vec<PodSample>),
     Series(Vec<i64>),
     Failed(String),
 }
 
-impl Read {
+impl MetricRead {
     /// The samples, for their room.
     pub(super) fn into_samples(self) -> Option<Vec<PodSample>> {
         match self {
@@ -78,7 +78,7 @@ pub(super) fn read_metrics(
     view: &HpaView<'_>,
     pods: &[PodId],
     room: &mut Reading,
-) -> SmallVec<[Read; 1]> {
+) -> SmallVec<[MetricRead; 1]> {
     if view.spec_replicas == 0 && !parts.autoscalers.wakes(parts.sim, index) {
         return SmallVec::new();
     }
@@ -94,7 +94,7 @@ fn read_metric(
     pods: &[PodId],
     position: usize,
     room: &mut Reading,
-) -> Read {
+) -> MetricRead {
     let (spec, owner) = (parts.autoscalers.all[index as usize].spec, parts.autoscalers.all[index as usize].owner);
     let target = ObjectName { namespace: spec.namespace, name: spec.target.name };
     let source = &effective_metrics(spec)[position].source;
@@ -112,14 +112,14 @@ fn read_metric(
                 owner.unwrap_or_default(),
                 position,
             ) {
-                Ok(milli) => Read::Series(vec![milli]),
-                Err(why) => Read::Failed(why),
+                Ok(milli) => MetricRead::Series(vec![milli]),
+                Err(why) => MetricRead::Failed(why),
             }
         }
         MetricSource::External { metric, selector } => {
             match parts.prometheus.adapted(parts.sim, now, (*metric, selector.as_ref())) {
                 Some(Ok(elements)) => series(elements.iter().map(|own| own.value).collect()),
-                Some(Err(why)) => Read::Failed(why),
+                Some(Err(why)) => MetricRead::Failed(why),
                 None => stated(parts.sim, now, spec.namespace, source),
             }
         }
@@ -132,26 +132,26 @@ fn read_metric(
                     };
                     series(elements.iter().filter(own).map(|own| own.value).collect())
                 }
-                Some(Err(why)) => Read::Failed(why),
+                Some(Err(why)) => MetricRead::Failed(why),
                 None => stated(parts.sim, now, spec.namespace, source),
             }
         }
         MetricSource::Pods { metric, selector } => {
             match parts.prometheus.adapted(parts.sim, now, (*metric, selector.as_ref())) {
                 Some(Ok(elements)) => of_pods(parts.sim, now, spec.namespace, pods, &elements),
-                Some(Err(why)) => Read::Failed(why),
-                None => Read::Failed(NO_PIPELINE.to_owned()),
+                Some(Err(why)) => MetricRead::Failed(why),
+                None => MetricRead::Failed(NO_PIPELINE.to_owned()),
             }
         }
     }
 }
 
 /// Values as the adapter hands them on: thousandths, truncated.
-fn series(values: Vec<f64>) -> Read {
+fn series(values: Vec<f64>) -> MetricRead {
     if values.is_empty() {
-        return Read::Failed("the adapter has no value of the metric".to_owned());
+        return MetricRead::Failed("the adapter has no value of the metric".to_owned());
     }
-    Read::Series(values.into_iter().map(|value| (value * 1e3) as i64).collect())
+    MetricRead::Series(values.into_iter().map(|value| (value * 1e3) as i64).collect())
 }
 
 /// Whether an element belongs to the namespace; one without the label is taken to.
@@ -160,7 +160,7 @@ fn is_in(element: &Element, namespace: Symbol) -> bool {
 }
 
 /// The values of the pods; those without one are missing.
-fn of_pods(sim: &Sim<'_>, now: SimTime, namespace: Symbol, pods: &[PodId], elements: &[Element]) -> Read {
+fn of_pods(sim: &Sim<'_>, now: SimTime, namespace: Symbol, pods: &[PodId], elements: &[Element]) -> MetricRead {
     let label = Symbol::new("pod");
     let values: FxHashMap<Symbol, f64> = elements
         .iter()
@@ -174,9 +174,9 @@ fn of_pods(sim: &Sim<'_>, now: SimTime, namespace: Symbol, pods: &[PodId], eleme
     };
     let samples: Vec<PodSample> = pods.iter().map(sample).collect();
     if samples.iter().all(|sample| sample.sample.is_none()) {
-        return Read::Failed("the adapter has no value of any pod".to_owned());
+        return MetricRead::Failed("the adapter has no value of any pod".to_owned());
     }
-    Read::PerPod(samples)
+    MetricRead::PerPod(samples)
 }
 
 const NO_PIPELINE: &str = "no metrics pipeline serves this metric in the simulation";
@@ -187,13 +187,13 @@ const NO_READING: &str = "no metrics returned from resource metrics API";
 const FAILS: &str = "the scenario says that reading it fails";
 
 /// The value that the scenario states for a metric.
-fn stated(sim: &Sim<'_>, now: SimTime, namespace: Symbol, source: &MetricSource) -> Read {
+fn stated(sim: &Sim<'_>, now: SimTime, namespace: Symbol, source: &MetricSource) -> MetricRead {
     match stated_for(&sim.setup.scenario.external_metrics, namespace, source) {
         Some(stated) => match stated.at(now) {
-            Some(value) => Read::Series(vec![(value * 1e3) as i64]),
-            None => Read::Failed(FAILS.to_owned()),
+            Some(value) => MetricRead::Series(vec![(value * 1e3) as i64]),
+            None => MetricRead::Failed(FAILS.to_owned()),
         },
-        None => Read::Failed(NO_PIPELINE.to_owned()),
+        None => MetricRead::Failed(NO_PIPELINE.to_owned()),
     }
 }
 
@@ -210,18 +210,18 @@ fn read_resource(
     (target, pods): (ObjectName, &[PodId]),
     (name, container): (ResourceName, Option<&str>),
     room: &mut Reading,
-) -> Read {
+) -> MetricRead {
     let stated = |workload| stated_of(parts.sim, &ExternalSubject::Resource { workload, resource: name });
     let of_target = stated(target).map(|stated| stated.at(now));
     if of_target == Some(None) {
-        return Read::Failed(FAILS.to_owned());
+        return MetricRead::Failed(FAILS.to_owned());
     }
     let is_memory = name == ResourceName::MEMORY;
     let has_memory = || pods.iter().any(|&pod| parts.metrics.memory_sample(pod, now).is_some());
     if of_target.is_none() && name != ResourceName::CPU && !(is_memory && has_memory()) {
         let workload = parts.sim.workload_named(target).filter(|_| is_memory);
         let served = workload.is_some_and(|workload| usage_loop::states_memory(parts.loads, parts.usages, workload));
-        return Read::Failed(if served { NO_READING } else { NO_PIPELINE }.to_owned());
+        return MetricRead::Failed(if served { NO_READING } else { NO_PIPELINE }.to_owned());
     }
     let mut samples = std::mem::take(&mut room.samples);
     samples.clear();
@@ -312,15 +312,15 @@ fn of_container(
     container: Option<&str>,
     samples: Vec<PodSample>,
     room: &mut Reading,
-) -> Read {
+) -> MetricRead {
     let lacks = |name: &str| {
         let mut known = pods.iter().zip(&samples).filter(|(_, own)| own.sample.is_some());
         known.find(|(pod, _)| !sim.world.pod(**pod).spec.has_container(name)).map(|(pod, _)| *pod)
     };
     let Some((name, pod)) = container.and_then(|name| Some((name, lacks(name)?))) else {
-        return Read::PerPod(samples);
+        return MetricRead::PerPod(samples);
     };
     room.samples = samples;
     let pod = sim.world.pod_name(pod);
-    Read::Failed(format!("failed to get container metrics: container {name} not present in metrics for pod {pod}"))
+    MetricRead::Failed(format!("failed to get container metrics: container {name} not present in metrics for pod {pod}"))
 }

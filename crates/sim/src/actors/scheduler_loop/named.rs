@@ -9,7 +9,7 @@
 
 use super::super::kubelet;
 use super::super::sim::Sim;
-use super::{Known, bound_elsewhere};
+use super::{PodEntry, bound_elsewhere};
 use crate::actors::scheduler_loop::SchedulerLoop;
 use crate::cluster::NodePhase;
 use crate::domain::{NodeId, PodId, SimTime};
@@ -21,7 +21,7 @@ pub(super) fn goes_by_itself(
     scheduler: &mut SchedulerLoop,
     now: SimTime,
     pod: PodId,
-    known: Known,
+    known: PodEntry,
 ) -> bool {
     let Some(node) = named_node(sim, pod) else { return false };
     match scheduler.view.admitted_by_kubelet(node, known.shape) {

@@ -42,20 +42,20 @@ pub struct ContainerAnswer {
 }
 
 /// The API server, asked and not told.
-struct Asked<'a, 's> {
+struct ApiServerView<'a, 's> {
     sim: &'a Sim<'s>,
     controllers: &'a Controllers,
     vertical: &'a Vertical,
     pods: Vec<(ObjectName, PodId)>,
 }
 
-impl Asked<'_, '_> {
+impl ApiServerView<'_, '_> {
     fn id(&self, pod: ObjectName) -> Option<PodId> {
         self.pods.iter().find(|(name, _)| *name == pod).map(|(_, id)| *id)
     }
 }
 
-impl Answers for Asked<'_, '_> {
+impl Answers for ApiServerView<'_, '_> {
     fn evict(&mut self, pod: ObjectName) -> bool {
         self.id(pod).is_some_and(|id| self.sim.budgets.is_allowed(&self.sim.world, id))
     }
@@ -75,7 +75,7 @@ pub(in crate::actors) fn vertical(
     pod: PodId,
 ) -> Option<VerticalAnswer> {
     let workload = sim.world.get_pod(pod)?.workload;
-    let place = vertical.of(workload)?;
+    let place = vertical.position(workload)?;
     let vpa = vertical.autoscalers[place].spec.clone();
     let groups = vertical.groups(sim, workload);
     let all = groups.iter().flat_map(|group| &group.pods);
@@ -86,7 +86,7 @@ pub(in crate::actors) fn vertical(
     let view = UpdaterView { now: vertical.calendar(now), vpa: &vpa, limits: &limits, groups: &groups };
     let mut updater = vertical.updater.clone();
     let pods = vertical.named_pods(sim, workload);
-    let ranked = updater.run(&view, &mut Asked { sim, controllers, vertical, pods });
+    let ranked = updater.run(&view, &mut ApiServerView { sim, controllers, vertical, pods });
     let found = ranked.into_iter().find(|own| Some(own.pod) == name);
     let (verdict, priority) = found.map_or((Verdict::Filtered, Priority::default()), |own| (own.verdict, own.priority));
     let settings = &vertical.updating;
@@ -109,7 +109,7 @@ impl Vertical {
         let answer = |own: &super::ContainerState| ContainerAnswer {
             name: own.name,
             requests: own.requests.clone(),
-            recommended: capped.of(own.name).cloned(),
+            recommended: capped.container(own.name).cloned(),
             caps: capped
                 .caps
                 .iter()

@@ -31,14 +31,14 @@ pub(super) struct Observed {
     /// What a replica that was always Ready had used, and of that by each usage that names a container.
     totals: Option<(i128, SmallVec<[i128; 2]>)>,
     /// What containers used then, in order of appearance.
-    used: Vec<Seen>,
+    used: Vec<ContainerUsage>,
     rates: Rates,
     reported: Option<SimTime>,
 }
 
 /// What a container was seen to use.
 #[derive(Debug)]
-struct Seen {
+struct ContainerUsage {
     container: Symbol,
     /// Whether the scenario says how much CPU and how much memory it uses.
     known: (bool, bool),
@@ -64,7 +64,7 @@ struct Rates {
 impl Rates {
     /// So many millionths of a CPU times microseconds in so many microseconds, as parts of it are used by the containers: rounded up to
     /// thousandths of a CPU, as metrics-server does.
-    fn of(&mut self, used: i128, micros: i64, parts: &[i64]) -> &[i64] {
+    fn rates(&mut self, used: i128, micros: i64, parts: &[i64]) -> &[i64] {
         if (self.used, self.micros) != (used, micros) || self.parts[..] != *parts {
             let milli = |part: &i64| {
                 let milli = (used * i128::from(*part)).div_euclid(WHOLE).div_euclid(i128::from(micros)) + 999;
@@ -83,7 +83,7 @@ impl Observed {
     fn place(&mut self, container: Symbol) -> usize {
         let known = self.used.iter().position(|own| own.container == container);
         known.unwrap_or_else(|| {
-            self.used.push(Seen { container, known: (false, false), sum: (0, None), pods: 0, run: ((None, None), 0) });
+            self.used.push(ContainerUsage { container, known: (false, false), sum: (0, None), pods: 0, run: ((None, None), 0) });
             self.used.len() - 1
         })
     }
@@ -174,7 +174,7 @@ impl Vertical {
                 container: recommended.container,
                 pods: u32::try_from(pods).unwrap_or(u32::MAX),
                 request: mean(&request, pods),
-                used: used.map_or_else(Resources::new, Seen::mean),
+                used: used.map_or_else(Resources::new, ContainerUsage::mean),
                 target: recommended.target.clone(),
                 lower_bound: recommended.lower_bound.clone(),
                 upper_bound: recommended.upper_bound.clone(),
@@ -277,7 +277,7 @@ impl Vertical {
         let world = &mut sim.world;
         let (loads, loads_of) = (&loads.all, &loads.of);
         let (usages, usages_of) = (&usages.all, &usages.of);
-        let load = loads_of.of(target).first().map(|&load| &loads[load]);
+        let load = loads_of.indices(target).first().map(|&load| &loads[load]);
         let ready = world.workload(target).ready;
         let own = &mut self.autoscalers[place];
         let Autoscaler { pods, recommender, observed, stated, .. } = own;
@@ -287,10 +287,10 @@ impl Vertical {
         for (&pod, tracked) in pods {
             let used = metrics.used_by_pod(pod, total, now).unwrap_or(0);
             let Some((since, before)) = tracked.read_before(now, used) else { continue };
-            let milli = observed.rates.of(used - before, (now - since).as_micros().max(1), &parts);
+            let milli = observed.rates.rates(used - before, (now - since).as_micros().max(1), &parts);
             let for_requests = load.and_then(|load| load.memory_of(used));
             if knows_memory && (memory.revision, memory.for_requests) != (Some(tracked.revision), for_requests) {
-                let stated = usages_of.of(target).iter().map(|&at| &usages[at]);
+                let stated = usages_of.indices(target).iter().map(|&at| &usages[at]);
                 let weights =
                     || usage_loop::weights_of(world.template_of(target, tracked.revision), ResourceName::MEMORY);
                 let bytes = usage_loop::memory_by(stated, (&world.pod(pod).spec, ready), for_requests, weights);
@@ -333,7 +333,7 @@ struct MemoryOf {
     bytes: Option<SmallVec<[i64; 2]>>,
 }
 
-impl Seen {
+impl ContainerUsage {
     /// One more pod was seen to use so much; what ends a run of looks is noted.
     fn add(&mut self, amounts: (Option<i64>, Option<i64>), note: impl FnOnce(Symbol, (Option<i64>, Option<i64>), u64)) {
         self.pods += 1;

@@ -14,7 +14,7 @@ use super::respecified;
 use crate::actors::cpu_shares::CpuShares;
 use crate::actors::load_loop::Loads;
 use crate::actors::metrics_server::MetricsServer;
-use crate::actors::news::News;
+use crate::actors::news::ActorEvent;
 use crate::actors::sim::Sim;
 use crate::actors::usage_loop::Usages;
 use crate::actors::vertical::Vertical;
@@ -197,7 +197,7 @@ pub(super) fn try_again(parts: &mut Resizing<'_, '_>, now: SimTime) {
                 parts.vertical.resizes.waiting.insert(pod, Waiting { condition, ..waiting });
             }
             None => {
-                let place = parts.vertical.of(parts.sim.world.pod(pod).workload);
+                let place = parts.vertical.position(parts.sim.world.pod(pod).workload);
                 if let Some(facts) = place.and_then(|place| parts.vertical.autoscalers[place].facts) {
                     parts.sim.world.vertical_means(facts).resized += 1;
                 }
@@ -220,5 +220,5 @@ fn carry_out(parts: &mut Resizing<'_, '_>, now: SimTime, pod: PodId, spec: Arc<P
     if ready {
         parts.cpu_shares.pod_ready(parts.sim, parts.loads, pod);
     }
-    parts.sim.tell(News::PodResized(pod));
+    parts.sim.tell(ActorEvent::PodResized(pod));
 }

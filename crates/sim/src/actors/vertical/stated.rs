@@ -8,15 +8,15 @@ use crate::domain::{PodSpec, Symbol};
 
 /// What is said of the use of a resource by the pods of a workload.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-struct Stated {
+struct UsageModel {
     /// Whether something is said of the pods as a whole, which all their containers share.
     whole: bool,
     /// The containers of which something is said by name.
     named: SmallVec<[Symbol; 2]>,
 }
 
-impl Stated {
-    fn of<'p>(whole: bool, plans: impl Iterator<Item = &'p UsagePlan>) -> Self {
+impl UsageModel {
+    fn new<'p>(whole: bool, plans: impl Iterator<Item = &'p UsagePlan>) -> Self {
         let mut own = Self { whole, named: SmallVec::new() };
         for plan in plans {
             match plan.container {
@@ -41,21 +41,21 @@ impl Stated {
 
 /// Of which containers of a workload's pods it is known how much CPU and how much memory they use.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct StatedUse {
-    cpu: Stated,
-    memory: Stated,
+pub struct PodUsageModel {
+    cpu: UsageModel,
+    memory: UsageModel,
 }
 
-impl StatedUse {
+impl PodUsageModel {
     /// What the setup says of a workload.
-    pub fn of(setup: &Setup<'_>, workload: ObjectName) -> Self {
+    pub fn new(setup: &Setup<'_>, workload: ObjectName) -> Self {
         let loads = || setup.loads.iter().filter(|plan| plan.workload == workload);
         let usages = || setup.usages.iter().filter(|plan| plan.workload == workload);
         let queues = setup.queues.iter().any(|queue| queue.spec.workload == workload);
         let for_requests = loads().flat_map(|plan| &plan.parts).any(|part| part.service.memory.is_some());
         Self {
-            cpu: Stated::of(loads().next().is_some() || queues, usages().filter(|plan| !plan.cpu.is_empty())),
-            memory: Stated::of(for_requests, usages().filter(|plan| !plan.memory.is_empty())),
+            cpu: UsageModel::new(loads().next().is_some() || queues, usages().filter(|plan| !plan.cpu.is_empty())),
+            memory: UsageModel::new(for_requests, usages().filter(|plan| !plan.memory.is_empty())),
         }
     }
 
@@ -72,7 +72,7 @@ impl StatedUse {
 
 #[cfg(test)]
 mod tests {
-    use super::Stated;
+    use super::UsageModel;
     use crate::domain::pod::InitContainer;
     use crate::domain::{Container, PodSpec, Symbol};
 
@@ -81,11 +81,11 @@ mod tests {
         let [a, b] = ["a", "b"].map(Symbol::new);
         let container = |name: Symbol| Container { name: name.to_string(), ..Container::default() };
         let spec = PodSpec { containers: vec![container(a), container(b)], ..PodSpec::default() };
-        let said = |own: &Stated| [a, b].map(|name| own.says_of(&spec, name));
-        assert_eq!(said(&Stated::default()), [false, false]);
-        assert_eq!(said(&Stated { whole: false, named: [a].into_iter().collect() }), [true, false]);
-        assert_eq!(said(&Stated { whole: true, named: [a].into_iter().collect() }), [true, true]);
-        let elsewhere = Stated { whole: false, named: [Symbol::new("c")].into_iter().collect() };
+        let said = |own: &UsageModel| [a, b].map(|name| own.says_of(&spec, name));
+        assert_eq!(said(&UsageModel::default()), [false, false]);
+        assert_eq!(said(&UsageModel { whole: false, named: [a].into_iter().collect() }), [true, false]);
+        assert_eq!(said(&UsageModel { whole: true, named: [a].into_iter().collect() }), [true, true]);
+        let elsewhere = UsageModel { whole: false, named: [Symbol::new("c")].into_iter().collect() };
         assert_eq!(said(&elsewhere), [true, true], "it is divided among all of them");
         let sidecar = InitContainer { container: container(Symbol::new("c")), sidecar: true };
         let meshed = PodSpec { init_containers: vec![sidecar], ..spec.clone() };

@@ -26,7 +26,7 @@ pub(in crate::actors) fn update(parts: &mut Resizing<'_, '_>, now: SimTime) {
         let mode = parts.vertical.updating.mode(&own.spec.update);
         let Some(target) = own.target.filter(|_| !own.retired && acts(mode)) else { continue };
         // Of several for one workload only one counts.
-        if parts.vertical.of(target) == Some(place) && parts.vertical.wants_a_look(parts.sim, now, (place, target)) {
+        if parts.vertical.position(target) == Some(place) && parts.vertical.wants_a_look(parts.sim, now, (place, target)) {
             pass(parts, now, (place, target));
         }
     }
@@ -103,7 +103,7 @@ impl Vertical {
     /// The name of a pod, where the recommender has it already as that has it.
     fn name_of(&self, sim: &Sim<'_>, pod: PodId) -> ObjectName {
         let state = sim.world.pod(pod);
-        let known = self.of(state.workload).and_then(|own| self.autoscalers[own].pods.get(&pod));
+        let known = self.position(state.workload).and_then(|own| self.autoscalers[own].pods.get(&pod));
         let name = || Symbol::new(sim.world.pod_name(pod));
         known.map_or_else(|| ObjectName { namespace: state.namespace, name: name() }, |known| known.name)
     }
@@ -225,7 +225,7 @@ fn reasons(groups: &[PodGroup], vpa: &VerticalPodAutoscaler, limits: &NamespaceL
     let reason = |pod: &PodToUpdate| {
         let capped = cap(recommendation, vpa, &pod.containers, limits).unwrap_or_default();
         let parts = pod.containers.iter().filter_map(|own| {
-            let wanted = capped.of(own.name)?;
+            let wanted = capped.container(own.name)?;
             let changes = wanted.target.iter().filter(|(name, amount)| own.requests.get(*name) != *amount);
             let changes = changes.map(|(name, amount)| {
                 format!("{} {} to {}", name.0, name.format(own.requests.get(name)), name.format(amount))

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use super::super::event::{WorkloadEvent, class};
-use crate::actors::news::News;
+use crate::actors::news::ActorEvent;
 use crate::actors::sim::Sim;
 use crate::actors::workload_controllers::Controllers;
 use crate::domain::{PodId, SimDuration, SimTime, WorkloadId};
@@ -18,10 +18,10 @@ use crate::world::record::JobOutcomeKind;
 
 /// The Jobs of each workload that have ended, by their position in the record: in the order in which they were made.
 #[derive(Debug, Default)]
-pub(super) struct EndedJobs(BTreeMap<WorkloadId, BTreeMap<usize, Kept>>);
+pub(super) struct EndedJobs(BTreeMap<WorkloadId, BTreeMap<usize, EndedJob>>);
 
 #[derive(Debug)]
-struct Kept {
+struct EndedJob {
     complete: bool,
     /// The end of its time to live.
     until: Option<SimTime>,
@@ -70,7 +70,7 @@ impl Controllers {
         if let Some(until) = until.filter(|_| !ending.pods.is_empty()) {
             sim.queue.schedule(until, class::CONTROLLERS, WorkloadEvent::JobExpires(workload));
         }
-        let kept = Kept { complete: ending.kind == JobOutcomeKind::Complete, until, pods: ending.pods };
+        let kept = EndedJob { complete: ending.kind == JobOutcomeKind::Complete, until, pods: ending.pods };
         let own = self.ended_jobs.0.entry(workload).or_default();
         own.insert(ending.job, kept);
         let mut gone = expired(own, now);
@@ -99,12 +99,12 @@ impl Controllers {
 /// The objects of pods that had ended by themselves go, and their claims with them.
 pub(in crate::actors) fn delete_pods(sim: &mut Sim<'_>, pods: &[PodId]) {
     for &pod in pods {
-        sim.tell(News::ObjectDeleted(pod));
+        sim.tell(ActorEvent::ObjectDeleted(pod));
     }
 }
 
 /// Takes out the Jobs whose time to live is over; their pods.
-fn expired(own: &mut BTreeMap<usize, Kept>, now: SimTime) -> Vec<PodId> {
+fn expired(own: &mut BTreeMap<usize, EndedJob>, now: SimTime) -> Vec<PodId> {
     let mut gone = Vec::new();
     own.retain(|_, job| {
         let stays = job.until.is_none_or(|until| until > now);
@@ -117,7 +117,7 @@ fn expired(own: &mut BTreeMap<usize, Kept>, now: SimTime) -> Vec<PodId> {
 }
 
 /// Takes out the oldest Jobs that ended so, until `most` are left; their pods.
-fn beyond(own: &mut BTreeMap<usize, Kept>, complete: bool, most: u32) -> Vec<PodId> {
+fn beyond(own: &mut BTreeMap<usize, EndedJob>, complete: bool, most: u32) -> Vec<PodId> {
     let alike: Vec<usize> = own.iter().filter(|(_, job)| job.complete == complete).map(|(&job, _)| job).collect();
     let many = alike.len().saturating_sub(most as usize);
     alike.iter().take(many).filter_map(|job| own.remove(job)).flat_map(|job| job.pods).collect()
@@ -127,13 +127,13 @@ fn beyond(own: &mut BTreeMap<usize, Kept>, complete: bool, most: u32) -> Vec<Pod
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{Kept, beyond, expired};
+    use super::{EndedJob, beyond, expired};
     use crate::domain::{PodId, SimDuration, SimTime};
 
-    fn jobs() -> BTreeMap<usize, Kept> {
+    fn jobs() -> BTreeMap<usize, EndedJob> {
         let kept = |complete, pod: u32, minutes: Option<i64>| {
             let until = minutes.map(|minutes| SimTime::ZERO + SimDuration::from_secs(60 * minutes));
-            Kept { complete, until, pods: vec![PodId(pod)] }
+            EndedJob { complete, until, pods: vec![PodId(pod)] }
         };
         BTreeMap::from([
             (3, kept(true, 30, None)),

@@ -33,7 +33,7 @@ fn applied<T: Clone, K: PartialEq>(
 
 /// The NodeOverlays that a policy's Karpenter heeds from an instant on: none where it knows none, or the gate is off.
 pub(super) fn overlays(scenario: &Scenario, policy: &PolicyVariant, at: SimTime) -> Vec<NodeOverlay> {
-    let knows = Behaviour::of(policy.versions.karpenter).knows_node_overlays;
+    let knows = Behaviour::for_release(policy.versions.karpenter).knows_node_overlays;
     if !policy.autoscaler.is_karpenter() || !policy.feature_gates.node_overlay || !knows {
         return Vec::new();
     }
@@ -65,7 +65,7 @@ fn template_of<'t>(buffer: &CapacityBuffer, templates: &'t [PodTemplate]) -> Opt
 fn obstacle(policy: &PolicyVariant) -> Option<String> {
     let release = policy.versions.karpenter;
     match policy.autoscaler {
-        Autoscaler::Karpenter if !Behaviour::of(release).knows_capacity_buffers => {
+        Autoscaler::Karpenter if !Behaviour::for_release(release).knows_capacity_buffers => {
             Some(format!("Karpenter {release} does not know it, which came with v1.14"))
         }
         Autoscaler::Karpenter if !policy.feature_gates.capacity_buffer => {
@@ -122,7 +122,7 @@ fn warn_of_overlays(setup: &Setup<'_>, warnings: &mut Caveats) {
     if stated.is_empty() || !policy.autoscaler.is_karpenter() {
         return;
     }
-    let knows = Behaviour::of(release).knows_node_overlays;
+    let knows = Behaviour::for_release(release).knows_node_overlays;
     if policy.auto_mode.is_some() || (knows && !policy.feature_gates.node_overlay) {
         let why = match policy.auto_mode {
             Some(_) => "EKS Auto Mode's support for them is unknown",

@@ -248,7 +248,7 @@ fn warn_of_claims(setup: &Setup<'_>, warnings: &mut Caveats) {
 fn karpenter_on_claims(policy: &PolicyVariant) -> &'static str {
     match policy.autoscaler.is_karpenter() {
         false => "",
-        true if Behaviour::of(policy.versions.karpenter).refuses_device_claims => {
+        true if Behaviour::for_release(policy.versions.karpenter).refuses_device_claims => {
             " Karpenter ignores them, too, as with its default `IGNORE_DRA_REQUESTS=true`, and launches no node for them;"
         }
         true => " this Karpenter release does not read claims, and launches nodes that these pods cannot use;",

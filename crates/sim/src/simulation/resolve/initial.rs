@@ -75,7 +75,7 @@ pub(super) fn initial<'s>(
     find_orphans(&plan, &policy.manifests, &mut counts);
     tell(&counts, policy, region, warnings);
     if plan.is_dump() {
-        plan.examples = examples::of(&plan.nodes);
+        plan.examples = examples::example_nodes(&plan.nodes);
         job_times::warn(&plan, &policy.manifests, warnings);
     }
     Some(plan)
@@ -99,7 +99,7 @@ fn nodes_of_manifests(manifests: &Manifests) -> Vec<NodeWithPods> {
         attach_limits: manifests.attach_limits.clone(),
         ..Manifests::default()
     };
-    Inventory::of(nodes).0.nodes
+    Inventory::from_objects(nodes).0.nodes
 }
 
 /// Whose node it is; `None` if another policy has its NodePool or group and this one has done away with it. The Cluster Autoscaler

@@ -55,7 +55,7 @@ pub(super) fn at_start(scenario: &Scenario, policy: &PolicyVariant, warnings: &m
         }
     }
     release::warnings(version, &pools).into_iter().for_each(|text| warnings.add(&setup::KARPENTER_RELEASE, text));
-    let behaviour = Behaviour::of(version);
+    let behaviour = Behaviour::for_release(version);
     let options = policy.karpenter_options;
     if options.preferences == PreferencePolicy::Ignore && !behaviour.knows_preference_policy {
         warnings.add(
@@ -83,12 +83,12 @@ pub(super) fn at_start(scenario: &Scenario, policy: &PolicyVariant, warnings: &m
     for pool in &pools {
         let name = pool.name;
         let consolidates = pool.legacy && pool.disruption.policy != ConsolidationPolicy::WhenEmpty;
-        if consolidates && !Behaviour::of(version).knows_consolidation() {
+        if consolidates && !Behaviour::for_release(version).knows_consolidation() {
             warnings.add(&setup::CONSOLIDATION_OF_LATER_KARPENTER, format!(
                 "Provisioner {name}: Karpenter {version} does not know `consolidation`: its nodes stay until they are interrupted or expire"
             ));
         }
-        if pool.disruption.policy == ConsolidationPolicy::Balanced && !Behaviour::of(version).weighs_savings {
+        if pool.disruption.policy == ConsolidationPolicy::Balanced && !Behaviour::for_release(version).weighs_savings {
             warnings.add(&setup::BALANCED_OF_LATER_KARPENTER, format!(
                 "NodePool {name}: Karpenter {version} does not know `consolidationPolicy: Balanced`, which came with {}: its API \
                  refuses the NodePool, and here it consolidates as `WhenEmptyOrUnderutilized`",
@@ -110,7 +110,7 @@ fn warn_about_default_spread(policy: &PolicyVariant, warnings: &mut Caveats) {
     if policy.default_spread.is_empty() {
         return;
     }
-    if !Behaviour::of(version).knows_default_spread {
+    if !Behaviour::for_release(version).knows_default_spread {
         warnings.add(
             &setup::OPTION_OF_LATER_KARPENTER,
             format!(
@@ -160,7 +160,7 @@ pub(super) fn warn_about_images(setup: &Setup<'_>, warnings: &mut Caveats) {
         return;
     }
     let version = policy.versions.karpenter;
-    let replaces = Behaviour::of(version).replaces_drifted;
+    let replaces = Behaviour::for_release(version).replaces_drifted;
     let is_used = |class: &&NodeClass| setup.node_pools.iter().any(|pool| pool.node_class == class.name);
     let newest = setup.node_classes.iter().filter(is_used).find(|class| class.newest_images);
     match (policy.karpenter_options.image_release_every, newest) {
@@ -185,7 +185,7 @@ pub(super) fn warn_about_images(setup: &Setup<'_>, warnings: &mut Caveats) {
 /// price, and the fee for each hour in which a region has such instances.
 pub(super) fn warn_about_tenancy(setup: &Setup<'_>, warnings: &mut Caveats) {
     let (scenario, policy) = (setup.scenario, setup.policy);
-    if !Behaviour::of(policy.versions.karpenter).labels_tenancy {
+    if !Behaviour::for_release(policy.versions.karpenter).labels_tenancy {
         return;
     }
     let alone = |own: &Requirement| own.key == well_known::INSTANCE_TENANCY && !own.has(well_known::DEFAULT);

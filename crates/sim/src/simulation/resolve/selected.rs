@@ -18,7 +18,7 @@ type Maker<'s> = (&'static str, ObjectName, &'s Labels);
 pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     let (selectors, makers) = (selectors(setup), makers(setup));
     let autoscalers: Vec<&HorizontalPodAutoscaler> =
-        setup.timeline.iter().filter_map(|step| of(&step.action)).collect();
+        setup.timeline.iter().filter_map(|step| horizontal_autoscaler(&step.action)).collect();
     let target = |own: &HorizontalPodAutoscaler| ObjectName { namespace: own.namespace, name: own.target.name };
     for own in &autoscalers {
         let Some(selector) = selectors.get(&target(own)) else { continue };
@@ -50,7 +50,7 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     }
 }
 
-fn of(action: &Action) -> Option<&HorizontalPodAutoscaler> {
+fn horizontal_autoscaler(action: &Action) -> Option<&HorizontalPodAutoscaler> {
     match action {
         Action::Autoscale(spec) => Some(spec),
         Action::ScaleObject(plan) => plan.autoscaler.as_ref(),

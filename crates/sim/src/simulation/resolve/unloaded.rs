@@ -4,7 +4,7 @@
 
 use super::metrics::is_measured;
 use super::replicas::cannot_read;
-use crate::actors::{Action, ScalingPlan, Setup, StatedUse, TriggerReader};
+use crate::actors::{Action, ScalingPlan, Setup, PodUsageModel, TriggerReader};
 use crate::domain::external_metrics::{ExternalSubject, stated_for};
 use crate::domain::hpa::{MetricSource, MetricSpec};
 use crate::domain::keda::Reads;
@@ -202,7 +202,7 @@ fn uses_cpu(target: ObjectName, container: Option<Symbol>, setup: &Setup<'_>) ->
     if !has_load && !has_usage && !queues.any(|queue| queue.work.cpu_per_message > SimDuration::ZERO) {
         return false;
     }
-    let stated = StatedUse::of(setup, target);
+    let stated = PodUsageModel::new(setup, target);
     let says_of = |name| templates(target, setup).any(|template| stated.of_container(template, name).0);
     container.is_none_or(says_of)
 }

@@ -1,6 +1,6 @@
 //! Warnings about VerticalPodAutoscalers: those that find nothing to go by, and those that meet a HorizontalPodAutoscaler.
 
-use crate::actors::{Action, Setup, StatedUse};
+use crate::actors::{Action, Setup, PodUsageModel};
 use crate::domain::hpa::{MetricSource, MetricTarget};
 use crate::domain::vertical::{ContainerPolicy, UpdateMode};
 use crate::domain::workload::ObjectName;
@@ -55,7 +55,7 @@ fn about_target(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Cavea
         );
         return;
     }
-    let stated = StatedUse::of(setup, target);
+    let stated = PodUsageModel::new(setup, target);
     match stated.of_any() {
         (true, true) => {}
         (false, false) => told.add(&setup::VPA_WITHOUT_USAGE, format!(
@@ -72,7 +72,7 @@ fn about_target(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Cavea
 }
 
 /// The containers for which it recommends nothing of a resource of which it does for others of the same pods.
-fn about_containers(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, stated: &StatedUse, told: &mut Caveats) {
+fn about_containers(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, stated: &PodUsageModel, told: &mut Caveats) {
     let (name, target) = (vpa.name, target(vpa));
     let of_any = stated.of_any();
     let kinds = [((true, true), "nothing"), ((true, false), "no CPU"), ((false, true), "no memory")];

@@ -5,7 +5,7 @@ use nodecast_observed::claims::{Life, Milestone};
 use nodecast_observed::estimate::{Estimate, LogNormal, shrink};
 
 use super::{BootStages, BootTraits, Change, Reference, slowed_keys};
-use crate::calibration::{BETWEEN, Fit, Parameter, Taken, Unit, beats_assumed, counted};
+use crate::calibration::{BETWEEN, Fit, Parameter, FitOutcome, Unit, beats_assumed, counted};
 use crate::domain::Symbol;
 
 /// What sums tell: the time until nodes register, and only shown what Karpenter takes from there until it counts a node initialized.
@@ -31,7 +31,7 @@ fn until_registered(fit: &mut Fit<'_>) -> Option<Parameter> {
     let (mean, n) = between(fit, Milestone::Launched, Milestone::Registered)?;
     let lives: Vec<&Life> = fit.history.lives.iter().filter(|life| !life.truncated).collect();
     let family = super::most_common_family(fit, &lives).unwrap_or(super::AmiFamily::AL2023);
-    let stages = fit.scenario.ec2.launch_latency.unwrap_or_else(|| BootStages::of(family));
+    let stages = fit.scenario.ec2.launch_latency.unwrap_or_else(|| BootStages::from_family(family));
     let references = references(fit, &lives, &stages);
     let count = references.len() as f64;
     let mean_of = |of: fn(&Reference) -> f64| references.iter().map(of).sum::<f64>() / count;
@@ -44,7 +44,7 @@ fn until_registered(fit: &mut Fit<'_>) -> Option<Parameter> {
     let value = if is_measured { factor.value } else { shrink(&fitted, 1.0, BETWEEN).median.value };
     Some(Parameter {
         assumed: Some(assumed),
-        taken: if is_measured { Taken::Measured } else { Taken::Shrunk },
+        taken: if is_measured { FitOutcome::Measured } else { FitOutcome::Shrunk },
         value: value * assumed,
         keys: slowed_keys(fit, &stages, value),
         notes: vec![format!(
@@ -63,9 +63,9 @@ fn until_registered(fit: &mut Fit<'_>) -> Option<Parameter> {
 /// What the model makes of the types that were launched; of an average one where none is known.
 fn references(fit: &Fit<'_>, lives: &[&Life], stages: &BootStages) -> Vec<Reference> {
     let mut known: std::collections::BTreeMap<BootTraits, Reference> = std::collections::BTreeMap::new();
-    let mut of = |traits: BootTraits| *known.entry(traits).or_insert_with(|| Reference::of(stages, traits));
+    let mut of = |traits: BootTraits| *known.entry(traits).or_insert_with(|| Reference::new(stages, traits));
     let kinds = lives.iter().filter_map(|life| fit.region.instance_type(Symbol::new(life.instance_type.as_deref()?)));
-    let references: Vec<Reference> = kinds.map(|kind| of(BootTraits::of(&kind.facts))).collect();
+    let references: Vec<Reference> = kinds.map(|kind| of(BootTraits::from_facts(&kind.facts))).collect();
     if references.is_empty() { vec![of(BootTraits::default())] } else { references }
 }
 

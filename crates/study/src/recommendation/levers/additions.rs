@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Kind, Known, Level, Lever, dearest};
+use super::{Kind, BaselineFacts, Level, Lever, dearest};
 use crate::domain::labels::Labels;
 use crate::domain::node_pool::NodePool;
 use crate::domain::pod::PodSpec;
@@ -35,7 +35,7 @@ struct Class<'m> {
 }
 
 /// Workloads that Karpenter may launch nodes of this pool for, apart from the others; nothing where all are alike.
-pub(super) fn split(pool: &NodePool, known: &Known<'_>) -> Option<Lever> {
+pub(super) fn split(pool: &NodePool, known: &BaselineFacts<'_>) -> Option<Lever> {
     let manifests = &known.policy.manifests;
     let stated = known.objects.iter().find(|own| own.object_name() == Some(format!("NodePool {}", pool.name)))?;
     let classes = classes(manifests).into_iter().filter_map(|class| {
@@ -173,7 +173,7 @@ fn toleration(own: &Toleration) -> Value {
 }
 
 /// Placeholder pods of the size of the dearest autoscaled Deployment's, where there are none: they keep room for what comes next.
-pub(super) fn placeholders(known: &Known<'_>) -> Option<Lever> {
+pub(super) fn placeholders(known: &BaselineFacts<'_>) -> Option<Lever> {
     let manifests = &known.policy.manifests;
     let is_own = |own: &Deployment| own.template.priority < 0 || own.name.name.as_str() == PLACEHOLDERS;
     let is_named = manifests.priority_classes.iter().any(|own| own.name.as_str() == PLACEHOLDERS);

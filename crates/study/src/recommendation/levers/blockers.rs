@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Kind, Known, Level, Lever};
+use super::{Kind, BaselineFacts, Level, Lever};
 use crate::axes::Setting;
 use crate::domain::labels::Labels;
 use crate::domain::node_pool::{Budget, DisruptionReason, NodePool};
@@ -41,7 +41,7 @@ struct Class {
 }
 
 /// Every class of blockers alone, the safe classes together, and all of them together; `None` without a blocker.
-pub(super) fn lever(known: &Known<'_>) -> Option<Lever> {
+pub(super) fn lever(known: &BaselineFacts<'_>) -> Option<Lever> {
     let workloads = workloads(known);
     let (several, single) = disruption_budgets(known, &workloads);
     let mut classes: Vec<Class> = Vec::new();
@@ -70,7 +70,7 @@ fn level(classes: &[&Class]) -> Level {
 }
 
 /// Deployments and StatefulSets with the least replicas that they have.
-fn workloads<'k>(known: &Known<'k>) -> Vec<Workload<'k>> {
+fn workloads<'k>(known: &BaselineFacts<'k>) -> Vec<Workload<'k>> {
     let manifests = &known.policy.manifests;
     let least = |kind: &str, name: ObjectName, stated: Option<u32>| {
         let is_target = |namespace: Symbol, target: &crate::domain::hpa::ScaleTargetRef| {
@@ -94,7 +94,7 @@ fn workloads<'k>(known: &Known<'k>) -> Vec<Workload<'k>> {
 }
 
 /// Budgets of NodePools that let no node go, for some of the time or all of it.
-fn node_budgets(known: &Known<'_>) -> Option<Class> {
+fn node_budgets(known: &BaselineFacts<'_>) -> Option<Class> {
     let is_zero = |budget: &Budget| matches!(budget.nodes, IntOrPercent::Count(0) | IntOrPercent::Percent(0));
     let consolidates = |budget: &Budget| {
         let ways = [DisruptionReason::Underutilized, DisruptionReason::Empty];
@@ -117,7 +117,7 @@ fn node_budgets(known: &Known<'_>) -> Option<Class> {
 }
 
 /// PodDisruptionBudgets that allow no disruption: of workloads that have several replicas, and of workloads with one.
-fn disruption_budgets(known: &Known<'_>, workloads: &[Workload<'_>]) -> (Option<Class>, Option<Class>) {
+fn disruption_budgets(known: &BaselineFacts<'_>, workloads: &[Workload<'_>]) -> (Option<Class>, Option<Class>) {
     let blocking = |budget: &&PodDisruptionBudget| {
         let protected = workloads.iter().filter(|own| protects(budget, own));
         let replicas: Vec<i64> = protected.map(|own| own.replicas).collect();
@@ -151,7 +151,7 @@ fn protects(budget: &PodDisruptionBudget, workload: &Workload<'_>) -> bool {
 }
 
 /// Annotations that block disruption, by the kind of object that has them.
-fn annotations(known: &Known<'_>, workloads: &[Workload<'_>]) -> Vec<Class> {
+fn annotations(known: &BaselineFacts<'_>, workloads: &[Workload<'_>]) -> Vec<Class> {
     let of_workloads = |kind: &'static str| {
         let own = workloads.iter().filter(|own| own.kind == kind && blocks(&own.template.annotations));
         let own: Vec<&Workload<'_>> = own.collect();
@@ -182,7 +182,7 @@ fn blocks(annotations: &Labels) -> bool {
 }
 
 /// Removes the annotations that block disruption from the template of an object.
-fn without(known: &Known<'_>, kind: &str, name: &str) -> Setting {
+fn without(known: &BaselineFacts<'_>, kind: &str, name: &str) -> Setting {
     let shown = format!("{kind} {}", name.strip_prefix("default/").unwrap_or(name));
     let Some(object) = known.objects.iter().find(|own| own.object_name().as_ref() == Some(&shown)) else {
         return Setting::new();

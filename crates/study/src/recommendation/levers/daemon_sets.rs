@@ -2,7 +2,7 @@
 //!
 //! Each node pays for them, so a small request counts many times. No level goes below a use that the scenario states or raises a request.
 
-use super::{Kind, Known, Level, Lever};
+use super::{Kind, BaselineFacts, Level, Lever};
 use crate::axes::Setting;
 use crate::domain::pod::Container;
 use crate::domain::vertical::ContainerRecommendation;
@@ -22,7 +22,7 @@ const MEBIBYTE: f64 = 1_048_576.0;
 const SIZED: [ResourceName; 2] = [ResourceName::CPU, ResourceName::MEMORY];
 
 /// Requests by what the scenario says of use, and by the recommendation of a VerticalPodAutoscaler.
-pub(super) fn lever(known: &Known<'_>) -> Option<Lever> {
+pub(super) fn lever(known: &BaselineFacts<'_>) -> Option<Lever> {
     let by_use = |set: &DaemonSet, container: &Container, resource| largest_use(known, set, container, resource);
     let recommended = |set: &DaemonSet, container: &Container, resource| {
         let own = recommendation(known, set, container)?.target.find(resource)?;
@@ -39,7 +39,7 @@ pub(super) fn lever(known: &Known<'_>) -> Option<Lever> {
 type Wanted<'w> = dyn Fn(&DaemonSet, &Container, ResourceName) -> Option<i64> + 'w;
 
 /// Every request of a DaemonSet that is above what is `wanted`, lowered to it.
-fn level(known: &Known<'_>, label: &str, wanted: &Wanted<'_>) -> Option<Level> {
+fn level(known: &BaselineFacts<'_>, label: &str, wanted: &Wanted<'_>) -> Option<Level> {
     let mut sets = Setting::new();
     let mut count = 0;
     for set in &known.policy.manifests.daemon_sets {
@@ -64,7 +64,7 @@ fn level(known: &Known<'_>, label: &str, wanted: &Wanted<'_>) -> Option<Level> {
 }
 
 /// The largest use of a container that the scenario states, with room above it; `None` if it states none.
-fn largest_use(known: &Known<'_>, set: &DaemonSet, container: &Container, resource: ResourceName) -> Option<i64> {
+fn largest_use(known: &BaselineFacts<'_>, set: &DaemonSet, container: &Container, resource: ResourceName) -> Option<i64> {
     let length = known.scenario.duration;
     let all = known.scenario.usage.iter().filter(|usage| usage.workload == set.name && !usage.of_workload);
     let mut sum = None;
@@ -103,7 +103,7 @@ fn largest(open: &OpenRequests, length: SimDuration) -> f64 {
 
 /// What a VerticalPodAutoscaler of the manifests recommends for a container.
 fn recommendation<'k>(
-    known: &'k Known<'_>,
+    known: &'k BaselineFacts<'_>,
     set: &DaemonSet,
     container: &Container,
 ) -> Option<&'k ContainerRecommendation> {

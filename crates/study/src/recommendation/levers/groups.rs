@@ -1,6 +1,6 @@
 //! Levers of node groups and of the Cluster Autoscaler that sizes them.
 
-use super::{Kind, Known, Level, Lever, OBJECTS_MAX, dearest};
+use super::{Kind, BaselineFacts, Level, Lever, OBJECTS_MAX, dearest};
 use crate::catalog::InstanceFacts;
 use crate::domain::Symbol;
 use crate::domain::node_group::NodeGroup;
@@ -8,7 +8,7 @@ use crate::scenario::definition::Autoscaler;
 use nodecast_cluster_autoscaler::Flags;
 
 /// Levers of the flags, if the Cluster Autoscaler is there, and of the groups that cost most.
-pub(super) fn levers(known: &Known<'_>, all: &mut Vec<Lever>) {
+pub(super) fn levers(known: &BaselineFacts<'_>, all: &mut Vec<Lever>) {
     if let (Autoscaler::ClusterAutoscaler, Some(flags)) = (known.policy.autoscaler, &known.policy.flags) {
         all.extend(of_flags(known, flags));
     }
@@ -20,11 +20,11 @@ pub(super) fn levers(known: &Known<'_>, all: &mut Vec<Lever>) {
     }
 }
 
-fn of_flags(known: &Known<'_>, flags: &Flags) -> Vec<Lever> {
+fn of_flags(known: &BaselineFacts<'_>, flags: &Flags) -> Vec<Lever> {
     let lever = |flag: &str, today: String, tried: &[&str]| {
         let path = format!("policies[{}].flags.{flag}", known.policy.name);
         let tried = tried.iter().filter(|value| **value != today);
-        let levels = tried.map(|value| Level::of(*value, [(path.clone(), *value)])).collect();
+        let levels = tried.map(|value| Level::new(*value, [(path.clone(), *value)])).collect();
         Lever { kind: Kind::Flags, subject: format!("--{flag}"), today, levels }
     };
     let threshold = format!("{}", flags.scale_down_utilization_threshold);
@@ -40,7 +40,7 @@ fn of_flags(known: &Known<'_>, flags: &Flags) -> Vec<Lever> {
 }
 
 /// Where a group is stated: the path of its map, and the key of its least size there.
-pub(super) fn place(known: &Known<'_>, group: &NodeGroup) -> Option<(String, &'static str)> {
+pub(super) fn place(known: &BaselineFacts<'_>, group: &NodeGroup) -> Option<(String, &'static str)> {
     let bases = [
         (format!("policies[{}].nodeGroups[{}]", known.policy.name, group.name), "min"),
         (format!("nodeGroups[{}]", group.name), "min"),
@@ -62,12 +62,12 @@ fn least(group: &NodeGroup, (base, key): &(String, &'static str)) -> Lever {
     let tried: std::collections::BTreeSet<u32> = tried.collect();
     let path = format!("{base}.{key}");
     let levels =
-        tried.into_iter().map(|count| Level::of(count.to_string(), [(path.clone(), count.to_string().as_str())]));
+        tried.into_iter().map(|count| Level::new(count.to_string(), [(path.clone(), count.to_string().as_str())]));
     lever(Kind::GroupSizes, group, format!("at least {today}"), levels.collect())
 }
 
 /// Types of the same shape that cost less.
-fn types(known: &Known<'_>, group: &NodeGroup, (base, _): &(String, &'static str)) -> Lever {
+fn types(known: &BaselineFacts<'_>, group: &NodeGroup, (base, _): &(String, &'static str)) -> Lever {
     let today = group.instance_types.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
     let alternatives = group.instance_types.first().map(|first| cheaper(known, *first)).unwrap_or_default();
     let levels = alternatives.into_iter().map(|name| Level {
@@ -79,7 +79,7 @@ fn types(known: &Known<'_>, group: &NodeGroup, (base, _): &(String, &'static str
 }
 
 /// The three cheapest types with as much CPU and at least as much memory, on the same architecture.
-fn cheaper(known: &Known<'_>, today: Symbol) -> Vec<Symbol> {
+fn cheaper(known: &BaselineFacts<'_>, today: Symbol) -> Vec<Symbol> {
     let Some(own) = known.region.instance_type(today) else { return Vec::new() };
     let Some(price) = own.on_demand.map(|price| price.rate) else { return Vec::new() };
     let fits = |facts: &InstanceFacts| {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::pools::term;
-use super::{Kind, Known, Level, Lever, groups};
+use super::{Kind, BaselineFacts, Level, Lever, groups};
 use crate::domain::pod::PodSpec;
 use crate::domain::topology::WhenUnsatisfiable;
 use crate::domain::versions::KubernetesVersion;
@@ -12,14 +12,14 @@ use crate::domain::{Symbol, well_known};
 use crate::scenario::definition::Requests;
 
 /// Levers of what a run bills of the network.
-pub(super) fn levers(known: &Known<'_>, all: &mut Vec<Lever>) {
+pub(super) fn levers(known: &BaselineFacts<'_>, all: &mut Vec<Lever>) {
     all.extend(zones(known));
     all.extend(near(known));
     all.extend(endpoint(known));
 }
 
 /// All nodes in fewer zones: two, or one if no workload requires a spread over zones.
-fn zones(known: &Known<'_>) -> Option<Lever> {
+fn zones(known: &BaselineFacts<'_>) -> Option<Lever> {
     let manifests = &known.policy.manifests;
     let pools: Vec<_> = manifests.node_pools.iter().filter(|_| known.policy.autoscaler.is_karpenter()).collect();
     let today = &known.scenario.zones;
@@ -48,14 +48,14 @@ fn zones(known: &Known<'_>) -> Option<Lever> {
 }
 
 /// Zones of volumes and of nodes that are there when the run begins.
-fn bound_zones(known: &Known<'_>) -> BTreeSet<Symbol> {
+fn bound_zones(known: &BaselineFacts<'_>) -> BTreeSet<Symbol> {
     let volumes = known.policy.manifests.volumes.iter().flat_map(|volume| &volume.node_affinity);
     let expressions = volumes.flat_map(|term| &term.expressions).filter(|own| own.key == well_known::ZONE);
     expressions.flat_map(|own| own.values.iter().copied()).filter(|zone| known.scenario.zones.contains(zone)).collect()
 }
 
 /// Whether the pods of a workload must be spread over zones. Karpenter and kube-scheduler give up a spread that is only preferred.
-fn requires_zones(known: &Known<'_>) -> bool {
+fn requires_zones(known: &BaselineFacts<'_>) -> bool {
     let manifests = &known.policy.manifests;
     let deployments = manifests.deployments.iter().map(|deployment| &*deployment.template);
     let mut templates = deployments.chain(manifests.stateful_sets.iter().map(|set| &*set.template));
@@ -71,7 +71,7 @@ fn requires_zones(known: &Known<'_>) -> bool {
 ///
 /// Source: Kubernetes, `trafficDistribution` (KEP-4444: beta and on in 1.31), topology-aware routing (`service.kubernetes.io/topology-mode`
 /// since 1.27, `topology-aware-hints` before).
-fn near(known: &Known<'_>) -> Option<Lever> {
+fn near(known: &BaselineFacts<'_>) -> Option<Lever> {
     let cross = known.scenario.ec2.cloud.billing.network.cross_zone?;
     cross.bytes_per_request.filter(|bytes| *bytes > 0)?;
     let manifests = &known.policy.manifests;
@@ -111,12 +111,12 @@ fn near(known: &Known<'_>) -> Option<Lever> {
         [service] => format!("Service {}", service.name),
         many => counted(many.len() as u64, "Service", "Services"),
     };
-    let levels = vec![Level::of(label, sets)];
+    let levels = vec![Level::new(label, sets)];
     Some(Lever { kind: Kind::TopologyRouting, subject, today: "any zone".to_owned(), levels })
 }
 
 /// A gateway endpoint of S3 next to NAT gateways.
-fn endpoint(known: &Known<'_>) -> Option<Lever> {
+fn endpoint(known: &BaselineFacts<'_>) -> Option<Lever> {
     let gateways = known.scenario.ec2.cloud.billing.network.nat_gateways?;
     let path = "ec2.billing.nat_gateways.s3_endpoint".to_owned();
     let label = "gateway endpoint of S3: layers of images of ECR bypass the gateways at no charge";
@@ -124,6 +124,6 @@ fn endpoint(known: &Known<'_>) -> Option<Lever> {
         kind: Kind::Endpoints,
         subject: "VPC endpoints".to_owned(),
         today: "none".to_owned(),
-        levels: vec![Level::of(label, [(path, "true")])],
+        levels: vec![Level::new(label, [(path, "true")])],
     })
 }

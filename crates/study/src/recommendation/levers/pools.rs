@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{Kind, Known, Level, Lever, OBJECTS_MAX, Terms, additions, dearest};
+use super::{Kind, BaselineFacts, Level, Lever, OBJECTS_MAX, Terms, additions, dearest};
 use crate::domain::labels::auto_mode_label;
 use crate::domain::node_pool::{Budget, ConsolidationPolicy, NodePool};
 use crate::domain::pod::IntOrPercent;
 use crate::domain::{Symbol, well_known};
 
 /// Levers of the NodePools that cost most.
-pub(super) fn levers(known: &Known<'_>, all: &mut Vec<Lever>) {
+pub(super) fn levers(known: &BaselineFacts<'_>, all: &mut Vec<Lever>) {
     let pools = known.policy.manifests.node_pools.iter().filter(|pool| pool.replicas.is_none());
     let pools: Vec<&NodePool> = pools.collect();
     let names = pools.iter().map(|pool| pool.name.as_str());
@@ -51,12 +51,12 @@ fn consolidation(pool: &NodePool) -> Lever {
     };
     let levels = if pool.legacy {
         let off = (format!("{object}.spec.ttlSecondsAfterEmpty"), "null");
-        vec![Level::of("consolidation on", [(format!("{object}.spec.consolidation.enabled"), "true"), off])]
+        vec![Level::new("consolidation on", [(format!("{object}.spec.consolidation.enabled"), "true"), off])]
     } else {
         // The last is the second as v1beta1 calls it; a release that does not know a word drops it.
         let words = ["WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced", "WhenUnderutilized"];
         let path = || format!("{object}.spec.disruption.consolidationPolicy");
-        words.into_iter().filter(|word| *word != today).map(|word| Level::of(word, [(path(), word)])).collect()
+        words.into_iter().filter(|word| *word != today).map(|word| Level::new(word, [(path(), word)])).collect()
     };
     lever(Kind::Consolidation, pool, today, levels)
 }
@@ -66,7 +66,7 @@ fn consolidate_after(pool: &NodePool) -> Lever {
     let today = after.map_or_else(|| "Never".to_owned(), |after| after.to_string());
     let tried = ["0s", "30s", "2m", "10m", "30m"].into_iter().filter(|value| *value != today && !pool.legacy);
     let path = || format!("{}.spec.disruption.consolidateAfter", object(pool));
-    let levels = tried.map(|value| Level::of(value, [(path(), value)])).collect();
+    let levels = tried.map(|value| Level::new(value, [(path(), value)])).collect();
     lever(Kind::ConsolidateAfter, pool, today, levels)
 }
 
@@ -167,7 +167,7 @@ fn architectures(pool: &NodePool) -> Lever {
     lever(Kind::Architectures, pool, shown(pool, &[well_known::ARCH], "amd64"), levels)
 }
 
-fn spot(pool: &NodePool, known: &Known<'_>) -> Lever {
+fn spot(pool: &NodePool, known: &BaselineFacts<'_>) -> Lever {
     let of = |values: &[&str]| vec![term(pool, well_known::CAPACITY_TYPE, &[("In", values)])];
     let both = of(&["spot", "on-demand"]);
     let mut levels = vec![level("Spot and On-Demand", both.clone()), level("On-Demand", of(&["on-demand"]))];
@@ -186,7 +186,7 @@ fn spot(pool: &NodePool, known: &Known<'_>) -> Lever {
 
 fn weight(pool: &NodePool) -> Lever {
     let path = format!("{}.spec.weight", object(pool));
-    let levels = vec![Level::of("tried first (weight 100)", [(path, "100")])];
+    let levels = vec![Level::new("tried first (weight 100)", [(path, "100")])];
     lever(Kind::Weights, pool, format!("weight {}", pool.weight), levels)
 }
 
@@ -194,6 +194,6 @@ fn limits(pool: &NodePool) -> Lever {
     let amounts: Vec<String> =
         pool.limits.iter().map(|(name, amount)| format!("{name} {}", name.format(amount))).collect();
     let path = format!("{}.spec.limits", object(pool));
-    let levels = if amounts.is_empty() { Vec::new() } else { vec![Level::of("none", [(path, "{}")])] };
+    let levels = if amounts.is_empty() { Vec::new() } else { vec![Level::new("none", [(path, "{}")])] };
     lever(Kind::Limits, pool, amounts.join(", "), levels)
 }

@@ -7,14 +7,14 @@ mod quiet;
 
 use serde_json::{Value, json};
 
-use super::{AUTOSCALERS_MAX, Kind, Known, Level, Lever, dearest};
+use super::{AUTOSCALERS_MAX, Kind, BaselineFacts, Level, Lever, dearest};
 use crate::domain::hpa::{HorizontalPodAutoscaler, MetricSource, MetricTarget};
 use crate::domain::keda::ScaledObject;
 use crate::domain::workload::{Deployment, ObjectName};
 use quiet::{Window, profile, windows};
 
 /// Levers of ScaledObjects that need no replica while no trigger is active, and of Deployments with quiet hours.
-pub(super) fn levers(known: &Known<'_>, all: &mut Vec<Lever>) {
+pub(super) fn levers(known: &BaselineFacts<'_>, all: &mut Vec<Lever>) {
     let manifests = &known.policy.manifests;
     all.extend(manifests.scaled_objects.iter().filter_map(|object| to_zero(object)));
     let deployments: Vec<&Deployment> =
@@ -38,8 +38,8 @@ fn to_zero(object: &ScaledObject) -> Option<Lever> {
     }
     let path = path(object);
     let levels = vec![
-        Level::of("minReplicaCount 0", [(format!("{path}.minReplicaCount"), "0")]),
-        Level::of("idleReplicaCount 0", [(format!("{path}.idleReplicaCount"), "0")]),
+        Level::new("minReplicaCount 0", [(format!("{path}.minReplicaCount"), "0")]),
+        Level::new("idleReplicaCount 0", [(format!("{path}.idleReplicaCount"), "0")]),
     ];
     let subject = format!("ScaledObject {}/{}", object.namespace, object.name);
     Some(Lever { kind: Kind::Schedules, subject, today: format!("minReplicaCount {least}"), levels })
@@ -65,7 +65,7 @@ impl Scaling<'_> {
 }
 
 /// Fewer replicas of a Deployment at its quiet hours.
-fn schedule(known: &Known<'_>, deployment: &Deployment) -> Option<Lever> {
+fn schedule(known: &BaselineFacts<'_>, deployment: &Deployment) -> Option<Lever> {
     let manifests = &known.policy.manifests;
     let name = deployment.name;
     let is_own = |namespace, target: &crate::domain::hpa::ScaleTargetRef| {

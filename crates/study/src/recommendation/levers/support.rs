@@ -1,6 +1,6 @@
 //! Levers of the control plane: a release under standard support, and a lower tier.
 
-use super::{Kind, Known, Level, Lever};
+use super::{Kind, BaselineFacts, Level, Lever};
 use crate::cloud::billing::support::extended_from;
 use crate::domain::control_plane_tier::ControlPlaneTier;
 use crate::domain::versions::KubernetesVersion;
@@ -9,13 +9,13 @@ use crate::domain::versions::KubernetesVersion;
 const LEFT: i64 = 182 * 86_400;
 
 /// Levers of release and tier.
-pub(super) fn levers(known: &Known<'_>, all: &mut Vec<Lever>) {
+pub(super) fn levers(known: &BaselineFacts<'_>, all: &mut Vec<Lever>) {
     all.extend(release(known));
     all.extend(tier(known));
 }
 
 /// The first release with half a year of standard support, if today's is under extended support.
-fn release(known: &Known<'_>) -> Option<Lever> {
+fn release(known: &BaselineFacts<'_>) -> Option<Lever> {
     let start = known.scenario.start.as_second();
     let today = known.policy.versions.kubernetes;
     let end = start + known.scenario.duration.as_secs_f64() as i64;
@@ -31,13 +31,13 @@ fn release(known: &Known<'_>) -> Option<Lever> {
     let upgrades = crate::domain::words::counted(count, "upgrade", "upgrades");
     let label = format!("Kubernetes {target}: {upgrades}, standard support until {until}");
     let path = format!("policies[{}].versions.kubernetes", known.policy.name);
-    let levels = vec![Level::of(label, [(path, &*format!("\"{target}\""))])];
+    let levels = vec![Level::new(label, [(path, &*format!("\"{target}\""))])];
     let today = format!("Kubernetes {today}, under extended support");
     Some(Lever { kind: Kind::Support, subject: "control plane release".to_owned(), today, levels })
 }
 
 /// The standard tier, and the tier below today's.
-fn tier(known: &Known<'_>) -> Option<Lever> {
+fn tier(known: &BaselineFacts<'_>) -> Option<Lever> {
     use ControlPlaneTier::{Standard, Xl, Xl2, Xl4, Xl8};
     const TIERS: [(ControlPlaneTier, &str); 5] =
         [(Standard, "standard"), (Xl, "xl"), (Xl2, "2xl"), (Xl4, "4xl"), (Xl8, "8xl")];
@@ -47,7 +47,7 @@ fn tier(known: &Known<'_>) -> Option<Lever> {
     let level = |below: usize| {
         let name = TIERS[below].1;
         let label = format!("{name}, if the API server's request seats suffice: they are not simulated");
-        Level::of(label, [("cluster.control_plane_tier".to_owned(), name)])
+        Level::new(label, [("cluster.control_plane_tier".to_owned(), name)])
     };
     let levels: Vec<Level> = tried.into_iter().filter(|below| *below < place).map(level).collect();
     let today = TIERS[place].1.to_owned();

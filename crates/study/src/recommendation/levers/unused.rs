@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::pools::{label, level, template, term};
-use super::{Kind, Known, Level, Lever, OBJECTS_MAX, Terms, additions, dearest, groups};
+use super::{Kind, BaselineFacts, Level, Lever, OBJECTS_MAX, Terms, additions, dearest, groups};
 use crate::cloud::commitments::WHOLE;
 use crate::domain::node_group::NodeGroup;
 use crate::domain::node_pool::NodePool;
@@ -19,7 +19,7 @@ struct Committed {
 }
 
 /// Levers of the NodePools and node groups that cost most, if the scenario has commitments.
-pub(super) fn levers(known: &Known<'_>, all: &mut Vec<Lever>) {
+pub(super) fn levers(known: &BaselineFacts<'_>, all: &mut Vec<Lever>) {
     let committed = committed(known);
     let has_compute_plan = known.scenario.ec2.cloud.billing.commitments.plans.iter().any(|plan| plan.family.is_none());
     if committed.is_empty() && !has_compute_plan {
@@ -50,7 +50,7 @@ pub(super) fn levers(known: &Known<'_>, all: &mut Vec<Lever>) {
 }
 
 /// The families of commitments.
-fn committed(known: &Known<'_>) -> Vec<Committed> {
+fn committed(known: &BaselineFacts<'_>) -> Vec<Committed> {
     let bought = &known.scenario.ec2.cloud.billing.commitments;
     let mut families: BTreeSet<Symbol> = bought.plans.iter().filter_map(|plan| plan.family).collect();
     families.extend(bought.reserved.iter().map(|own| family(own.instance_type)));
@@ -71,7 +71,7 @@ fn committed(known: &Known<'_>) -> Vec<Committed> {
 }
 
 /// What an On-Demand vCPU of a family costs per hour.
-fn vcpu_price(known: &Known<'_>, name: Symbol) -> Option<f64> {
+fn vcpu_price(known: &BaselineFacts<'_>, name: Symbol) -> Option<f64> {
     let types = known.region.types.iter().filter(|kind| kind.facts.family == name);
     let prices = types.filter_map(|kind| Some(kind.on_demand?.rate.as_f64() / f64::from(kind.facts.vcpus.max(1))));
     prices.min_by(f64::total_cmp)
@@ -87,7 +87,7 @@ fn on_demand(pool: &NodePool) -> Terms {
 }
 
 /// All nodes of the pool in the families of commitments, or as many of them as the commitments cover, in a pool that is tried first.
-fn of_pool(known: &Known<'_>, pool: &NodePool, committed: &[Committed]) -> Vec<Level> {
+fn of_pool(known: &BaselineFacts<'_>, pool: &NodePool, committed: &[Committed]) -> Vec<Level> {
     let names: Vec<&str> = committed.iter().map(|own| own.family.as_str()).collect();
     let shown = names.join(", ");
     let terms = vec![
@@ -104,7 +104,7 @@ fn of_pool(known: &Known<'_>, pool: &NodePool, committed: &[Committed]) -> Vec<L
 
 /// A copy of the pool for the families of commitments, tried first and limited to what they cover.
 fn tried_first(
-    known: &Known<'_>,
+    known: &BaselineFacts<'_>,
     pool: &NodePool,
     (names, shown): (&[&str], &str),
     committed: &[Committed],
@@ -154,14 +154,14 @@ fn content(value: &Value) -> Content {
 }
 
 /// The terms of the pool on other labels.
-fn known_terms(known: &Known<'_>, pool: &NodePool, replaced: &[Symbol]) -> Vec<Value> {
+fn known_terms(known: &BaselineFacts<'_>, pool: &NodePool, replaced: &[Symbol]) -> Vec<Value> {
     let requirements = super::requirements(known.policy);
     let own = requirements.get(&format!("{}.requirements", template(pool))).cloned().unwrap_or_default();
     own.into_iter().filter(|(key, _)| !replaced.contains(key)).flat_map(|(_, terms)| terms).collect()
 }
 
 /// Types of the families of commitments with the shape of the group's nodes.
-fn of_group(known: &Known<'_>, group: &NodeGroup, committed: &[Committed]) -> Option<Lever> {
+fn of_group(known: &BaselineFacts<'_>, group: &NodeGroup, committed: &[Committed]) -> Option<Lever> {
     let (base, _) = groups::place(known, group)?;
     let today = &known.region.instance_type(*group.instance_types.first()?)?.facts;
     let fits = |kind: &&crate::catalog::RegionType| {
@@ -177,7 +177,7 @@ fn of_group(known: &Known<'_>, group: &NodeGroup, committed: &[Committed]) -> Op
         .iter()
         .filter(fits)
         .map(|kind| {
-            Level::of(
+            Level::new(
                 kind.facts.name.to_string(),
                 [(format!("{base}.instanceTypes"), &*format!("[{}]", kind.facts.name))],
             )

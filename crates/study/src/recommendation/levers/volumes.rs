@@ -7,7 +7,7 @@
 //! per GiB, 100 to 16,000, and 128 MiB/s up to 170 GiB, else 250; an operation of io1 and io2 moves 16 KiB at the ordered rate.
 
 use super::groups::place;
-use super::{Kind, Known, Level, Lever, OBJECTS_MAX};
+use super::{Kind, BaselineFacts, Level, Lever, OBJECTS_MAX};
 use crate::domain::pod::{ClaimSource, VolumeRef};
 use crate::domain::volumes::{ebs_iops, whole_gib};
 use crate::domain::{Symbol, well_known};
@@ -121,7 +121,7 @@ impl Order<'_> {
     }
 
     /// The lever of the size of a node's volume, whose key is `volumeSize`.
-    fn size(&self, subject: String, known: &Known<'_>) -> Option<Lever> {
+    fn size(&self, subject: String, known: &BaselineFacts<'_>) -> Option<Lever> {
         let text = self.entry("volumeSize")?.1;
         let unit = if text.ends_with('i') { "Gi" } else { "" };
         let images: i64 = known.scenario.images.sizes.values().sum();
@@ -139,14 +139,14 @@ impl Order<'_> {
 }
 
 /// Levers of the volumes of claims and of nodes.
-pub(super) fn levers(known: &Known<'_>, all: &mut Vec<Lever>) {
+pub(super) fn levers(known: &BaselineFacts<'_>, all: &mut Vec<Lever>) {
     classes(known, all);
     devices(known, all);
     groups(known, all);
 }
 
 /// The objects of a kind, by name.
-fn objects<'k>(known: &'k Known<'_>, kind: &'static str) -> impl Iterator<Item = (String, &'k Content)> {
+fn objects<'k>(known: &'k BaselineFacts<'_>, kind: &'static str) -> impl Iterator<Item = (String, &'k Content)> {
     let named = move |content: &'k Content| {
         let name = content.object_name()?;
         Some((name.strip_prefix(kind)?.strip_prefix(' ')?.to_owned(), content))
@@ -155,7 +155,7 @@ fn objects<'k>(known: &'k Known<'_>, kind: &'static str) -> impl Iterator<Item =
 }
 
 /// StorageClasses and VolumeAttributesClasses.
-fn classes(known: &Known<'_>, all: &mut Vec<Lever>) {
+fn classes(known: &BaselineFacts<'_>, all: &mut Vec<Lever>) {
     for kind in ["StorageClass", "VolumeAttributesClass"] {
         let mut levers = Vec::new();
         for (name, content) in objects(known, kind) {
@@ -171,7 +171,7 @@ fn classes(known: &Known<'_>, all: &mut Vec<Lever>) {
 }
 
 /// GiB of the smallest and of the largest claim of a class; of one without claims of a known size, those of a small volume.
-fn sizes(known: &Known<'_>, kind: &str, name: &str) -> (i64, i64) {
+fn sizes(known: &BaselineFacts<'_>, kind: &str, name: &str) -> (i64, i64) {
     let manifests = &known.policy.manifests;
     let is_default =
         |class: &Symbol| manifests.storage_classes.iter().any(|own| own.name == *class && own.default_class);
@@ -202,7 +202,7 @@ const OF_CLASS: [&str; 4] = ["volumeType", "iops", "", "throughput"];
 const OF_GROUP: [&str; 4] = ["volumeType", "volumeIOPS", "", "volumeThroughput"];
 
 /// Volumes of EC2NodeClasses.
-fn devices(known: &Known<'_>, all: &mut Vec<Lever>) {
+fn devices(known: &BaselineFacts<'_>, all: &mut Vec<Lever>) {
     for (name, content) in objects(known, "EC2NodeClass").take(OBJECTS_MAX) {
         let mappings = content.get("spec").and_then(|spec| spec.get("blockDeviceMappings"));
         for (place, mapping) in mappings.map_or(&[][..], Content::items).iter().enumerate() {
@@ -234,7 +234,7 @@ fn gib(text: &str) -> Option<i64> {
 }
 
 /// Volumes of node groups.
-fn groups(known: &Known<'_>, all: &mut Vec<Lever>) {
+fn groups(known: &BaselineFacts<'_>, all: &mut Vec<Lever>) {
     for group in known.policy.manifests.node_groups.iter().take(OBJECTS_MAX) {
         let Some((path, _)) = place(known, group) else { continue };
         let gib = group.volume_bytes >> 30;

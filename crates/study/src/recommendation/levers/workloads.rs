@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::{AUTOSCALERS_MAX, Kind, Known, Level, Lever, dearest};
+use super::{AUTOSCALERS_MAX, Kind, BaselineFacts, Level, Lever, dearest};
 use crate::domain::hpa::{HorizontalPodAutoscaler, MetricSource, MetricTarget};
 use crate::domain::keda::ScaledObject;
 use crate::domain::workload::{Deployment, ObjectName};
 use crate::domain::{Labels, well_known};
 
 /// Levers of autoscalers of the dearest workloads, of placeholders, and of workloads that shun Spot.
-pub(super) fn levers(known: &Known<'_>, all: &mut Vec<Lever>) {
+pub(super) fn levers(known: &BaselineFacts<'_>, all: &mut Vec<Lever>) {
     let manifests = &known.policy.manifests;
     let of_hpa = |own: &HorizontalPodAutoscaler| format!("{}/{}", own.namespace, own.target.name);
     let of_object = |own: &ScaledObject| format!("{}/{}", own.namespace, own.target.name);
@@ -41,7 +41,7 @@ fn lever(kind: Kind, own: &HorizontalPodAutoscaler, today: impl Into<String>, le
 }
 
 /// What it aims at, where that is a share of a request.
-fn targets_of(own: &HorizontalPodAutoscaler, known: &Known<'_>) -> Option<Lever> {
+fn targets_of(own: &HorizontalPodAutoscaler, known: &BaselineFacts<'_>) -> Option<Lever> {
     let is_share = |(_, metric): &(usize, &crate::domain::hpa::MetricSpec)| {
         matches!(metric.source, MetricSource::Resource { .. } | MetricSource::ContainerResource { .. })
     };
@@ -53,7 +53,7 @@ fn targets_of(own: &HorizontalPodAutoscaler, known: &Known<'_>) -> Option<Lever>
     let path = [newer, older].into_iter().find(|path| (known.can_set)(&vec![(path.clone(), today.to_string())]))?;
     let tried = [50, 60, 70, 80, 90].into_iter().filter(|share| *share != today);
     let levels =
-        tried.map(|share: i32| Level::of(format!("aims at {share} %"), [(path.clone(), share.to_string().as_str())]));
+        tried.map(|share: i32| Level::new(format!("aims at {share} %"), [(path.clone(), share.to_string().as_str())]));
     Some(lever(Kind::HpaTargets, own, format!("aims at {today} %"), levels.collect()))
 }
 
@@ -61,7 +61,7 @@ fn minimum(own: &HorizontalPodAutoscaler) -> Lever {
     let today = own.min_replicas.unwrap_or(1);
     let path = format!("{}.spec.minReplicas", object(own));
     let levels = fewer(today)
-        .map(|count| Level::of(format!("minReplicas {count}"), [(path.clone(), count.to_string().as_str())]));
+        .map(|count| Level::new(format!("minReplicas {count}"), [(path.clone(), count.to_string().as_str())]));
     lever(Kind::HpaMinimum, own, format!("minReplicas {today}"), levels.collect())
 }
 
@@ -81,7 +81,7 @@ fn behavior(own: &HorizontalPodAutoscaler) -> Lever {
     let path = format!("{}.spec.behavior.scaleDown.stabilizationWindowSeconds", object(own));
     let tried = [("1m", "60"), ("5m", "300"), ("10m", "600")].into_iter().filter(|(shown, _)| *shown != today);
     let levels = tried
-        .map(|(shown, seconds)| Level::of(format!("scales down after {shown}"), [(path.clone(), seconds)]))
+        .map(|(shown, seconds)| Level::new(format!("scales down after {shown}"), [(path.clone(), seconds)]))
         .collect();
     lever(Kind::HpaBehavior, own, format!("scales down after {today}"), levels)
 }
@@ -91,7 +91,7 @@ fn least_replicas(own: &ScaledObject) -> Option<Lever> {
     let today = own.min_replica_count.unwrap_or(0);
     let path = format!("ScaledObject[{}/{}].spec.minReplicaCount", own.namespace, own.name);
     let levels: Vec<Level> =
-        fewer(today).map(|count| Level::of(count.to_string(), [(path.clone(), count.to_string().as_str())])).collect();
+        fewer(today).map(|count| Level::new(count.to_string(), [(path.clone(), count.to_string().as_str())])).collect();
     let subject = format!("ScaledObject {}/{}", own.namespace, own.name);
     (!levels.is_empty()).then(|| Lever { kind: Kind::HpaMinimum, subject, today: today.to_string(), levels })
 }
@@ -108,7 +108,7 @@ fn headroom(own: &Deployment) -> Option<Lever> {
     let counts: std::collections::BTreeSet<u32> = tried.collect();
     let levels: Vec<Level> = counts
         .into_iter()
-        .map(|count| Level::of(count.to_string(), [(path.clone(), count.to_string().as_str())]))
+        .map(|count| Level::new(count.to_string(), [(path.clone(), count.to_string().as_str())]))
         .collect();
     let subject = format!("Deployment {}", own.name);
     (!levels.is_empty()).then(|| Lever { kind: Kind::Headroom, subject, today: today.to_string(), levels })

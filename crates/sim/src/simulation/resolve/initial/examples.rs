@@ -10,7 +10,7 @@ use nodecast_karpenter::instance_types::RealNode;
 
 /// A node of each group and NodePool for each of its types: one that is Ready and stays, with the most kinds of devices (of one that has just come
 /// the device plugins may not have registered yet), among those the youngest.
-pub(super) fn of(nodes: &[InitialNode<'_>]) -> Vec<Example> {
+pub(super) fn example_nodes(nodes: &[InitialNode<'_>]) -> Vec<Example> {
     let mut best: Vec<(Example, Rank<'_>)> = Vec::new();
     for own in nodes {
         let node = &own.found.node;
