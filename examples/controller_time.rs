@@ -11,7 +11,7 @@ use nodecast_karpenter::controller_time;
 #[allow(clippy::print_stdout, clippy::print_stderr)]
 fn main() -> ExitCode {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
-    let chosen = |row: &&passes::Row| wanted.is_empty() || wanted.iter().any(|own| own == row.name);
+    let chosen = |row: &&passes::Row| wanted.is_empty() || wanted.iter().any(|item| item == row.name);
     let mut failed = false;
     for row in passes::ROWS.iter().filter(chosen) {
         match row.work() {

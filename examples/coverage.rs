@@ -104,11 +104,11 @@ fn cover(sample: &Comparison, truth: &Comparison, tallies: &mut BTreeMap<(&str, 
         let part = of_seeds(sample, first..first + SEEDS);
         for position in 0..part.policies.len() {
             for name in FIGURES {
-                let (Some(own), Some(truth)) = (part.figure(position, name), truth.figure(position, name)) else {
+                let (Some(figure), Some(truth)) = (part.figure(position, name), truth.figure(position, name)) else {
                     continue;
                 };
-                tallies.entry((name, false)).or_default().count(own.mean.as_ref(), truth.mean.as_ref());
-                tallies.entry((name, true)).or_default().count(difference(own), difference(truth));
+                tallies.entry((name, false)).or_default().count(figure.mean.as_ref(), truth.mean.as_ref());
+                tallies.entry((name, true)).or_default().count(difference(figure), difference(truth));
             }
         }
     }

@@ -33,11 +33,11 @@ const INTERVALS: (u64, usize) = (3, 3);
 const SEARCHES: (u64, usize) = (5, 2);
 
 /// How many of the intervals that are told of what is saved a month do not hold what fresh seeds say.
-fn missed(program: &Path, (name, own): (&str, &Planted)) -> Result<usize> {
-    println!("{name}, planted to save {}:", own.lever);
+fn missed(program: &Path, (name, this_planted): (&str, &Planted)) -> Result<usize> {
+    println!("{name}, planted to save {}:", this_planted.lever);
     let (mut missed, mut planted) = (0, None);
     for ordinal in 0..INTERVALS.0 {
-        let asked = own.asked_from(program, SIMULATIONS, (ordinal > 0).then_some(ordinal * 1_000))?;
+        let asked = this_planted.asked_from(program, SIMULATIONS, (ordinal > 0).then_some(ordinal * 1_000))?;
         let paired = asked.answer.cost_per_month.as_ref().ok_or("nothing was confirmed")?;
         let (least, most) = paired.difference.low.zip(paired.difference.high).ok_or("there is no interval")?;
         let (low, high) = (-most, -least);
@@ -45,7 +45,7 @@ fn missed(program: &Path, (name, own): (&str, &Planted)) -> Result<usize> {
         let truth = match planted {
             Some(planted) => planted - asked.cost(SEEDS)?,
             None => {
-                let [_, before, after] = own.costs(&asked, SEEDS)?;
+                let [_, before, after] = this_planted.costs(&asked, SEEDS)?;
                 planted = Some(before);
                 before - after
             }
@@ -59,10 +59,10 @@ fn missed(program: &Path, (name, own): (&str, &Planted)) -> Result<usize> {
 }
 
 /// How many further searches find anything.
-fn again(program: &Path, (name, own): (&str, &Planted)) -> Result<usize> {
-    let found = own.again(program, SIMULATIONS, SEARCHES.0)?;
+fn again(program: &Path, (name, planted): (&str, &Planted)) -> Result<usize> {
+    let found = planted.again(program, SIMULATIONS, SEARCHES.0)?;
     println!("{name}: {} of {} further searches find more", found.len(), SEARCHES.0);
-    found.iter().for_each(|own| println!("  {}", sentence(own)));
+    found.iter().for_each(|item| println!("  {}", sentence(item)));
     Ok(found.len())
 }
 
@@ -73,14 +73,14 @@ fn main() -> Result<ExitCode> {
     };
     let program = std::path::absolute(program)?;
     let (mut holds, mut more, mut misses) = (true, 0, 0);
-    for own in SIX.into_iter().filter(|(name, _)| names.is_empty() || names.iter().any(|wanted| wanted == name)) {
+    for six in SIX.into_iter().filter(|(name, _)| names.is_empty() || names.iter().any(|wanted| wanted == name)) {
         holds &= match what.as_str() {
             "intervals" => {
-                misses += missed(&program, own)?;
+                misses += missed(&program, six)?;
                 misses <= INTERVALS.1
             }
             "again" => {
-                more += again(&program, own)?;
+                more += again(&program, six)?;
                 more <= SEARCHES.1
             }
             _ => return Err(format!("`{what}` is neither intervals nor again").into()),

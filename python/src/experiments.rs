@@ -66,7 +66,7 @@ pub fn compare(
         within("threads", threads.map(u32::from), 1, u32::from(u16::MAX))?;
         let share = |share: f64| (share > 0.0 && share <= 1.0).then_some(share);
         let precision = precision
-            .map(|own| share(own).ok_or_else(|| argument("precision", "write a share above 0, for example 0.02")))
+            .map(|precision| share(precision).ok_or_else(|| argument("precision", "write a share above 0, for example 0.02")))
             .transpose()?;
         let edits = changes(&set, duration.as_deref())?;
         let request = CompareRequest { scenario, policies, replications, seed, edits, pricing_data };
@@ -115,9 +115,9 @@ impl Comparison {
     /// Every figure of every policy: its mean with its interval, and the difference from the first policy.
     fn figures(&self) -> PyResult<Table> {
         let ends = |columns: &mut Columns, estimate: Option<Estimate>| {
-            columns.cell(number(estimate.map(|own| own.mean)));
-            columns.cell(number(estimate.and_then(|own| own.low)));
-            columns.cell(number(estimate.and_then(|own| own.high)));
+            columns.cell(number(estimate.map(|estimate| estimate.mean)));
+            columns.cell(number(estimate.and_then(|estimate| estimate.low)));
+            columns.cell(number(estimate.and_then(|estimate| estimate.high)));
         };
         Table::from_fill(|columns| {
             columns.column("policy", Kind::Text);
@@ -150,7 +150,7 @@ impl Comparison {
 
     /// Writes the report into a directory.
     fn write(&self, py: Python<'_>, directory: PathBuf) -> PyResult<()> {
-        py.detach(|| program::compare::begin(&directory).and_then(|own| self.compared.write(own, self.threads)))
+        py.detach(|| program::compare::begin(&directory).and_then(|begin| self.compared.write(begin, self.threads)))
             .or_raise(py)?;
         Ok(())
     }
@@ -238,7 +238,7 @@ impl Sweep {
                 columns.optional(i64::try_from(result.setting).ok().map(Cell::Whole));
                 columns.cell(Cell::Text(&result.policy));
                 result.values.iter().for_each(|value| columns.cell(Cell::Text(value)));
-                result.figures.iter().for_each(|mean| columns.cell(number(mean.map(|own| own.mean))));
+                result.figures.iter().for_each(|mean| columns.cell(number(mean.map(|mean| mean.mean))));
                 columns.optional(result.meets_objectives.map(Cell::Flag));
                 columns.cell(Cell::Flag(answer.front.contains(&number_of)));
                 columns.cell(Cell::Flag(result.is_comparable()));
@@ -248,6 +248,6 @@ impl Sweep {
 
     /// Writes the report into a directory.
     fn write(&self, py: Python<'_>, directory: PathBuf) -> PyResult<()> {
-        py.detach(|| program::sweep::begin(&directory).and_then(|own| self.swept.write(own))).or_raise(py)
+        py.detach(|| program::sweep::begin(&directory).and_then(|begin| self.swept.write(begin))).or_raise(py)
     }
 }

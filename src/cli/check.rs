@@ -162,9 +162,9 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         let (scenario, duration) = edits.load(arguments, name, known.as_ref(), catalog)?;
         let results = run(arguments, name, &scenario, known.as_ref(), catalog, console)?;
         let simulated = scenario.duration.to_string();
-        let lasting = |(own, currency)| {
+        let lasting = |(item, currency)| {
             let (duration, simulated) = (duration.clone(), Some(simulated.clone()));
-            (ScenarioBaseline { duration, simulated, ..own }, currency)
+            (ScenarioBaseline { duration, simulated, ..item }, currency)
         };
         now.extend(results.into_iter().map(lasting));
     }
@@ -175,9 +175,9 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     refuse_gone_policy(arguments, &known, &names, &now)?;
     tell_of_silence(&known, &now, console);
     let mut all = Vec::new();
-    for (own, currency) in &now {
-        let movements = check(&known, own, arguments.tolerance).ok_or_else(|| {
-            let (scenario, policy) = (own.scenario.clone(), own.policy.clone());
+    for (key, currency) in &now {
+        let movements = check(&known, key, arguments.tolerance).ok_or_else(|| {
+            let (scenario, policy) = (key.scenario.clone(), key.policy.clone());
             Failure::bad_input(CheckError::Unknown { scenario, policy })
         })?;
         all.extend(movements.into_iter().map(|movement| (movement, currency.clone())));
@@ -192,7 +192,7 @@ fn refuse_gone_policy(
     names: &[String],
     now: &[(ScenarioBaseline, String)],
 ) -> Result<(), Failure> {
-    let results: Vec<&ScenarioBaseline> = now.iter().map(|(own, _)| own).collect();
+    let results: Vec<&ScenarioBaseline> = now.iter().map(|(key, _)| key).collect();
     let Some(gone) = known.gone(names, &results) else { return Ok(()) };
     let baseline = arguments.baseline.display().to_string();
     let (scenario, policy) = (gone.scenario.clone(), gone.policy.clone());
@@ -204,12 +204,12 @@ fn tell_of_silence(known: &Baseline, now: &[(ScenarioBaseline, String)], console
     if known.knows(&SILENT) {
         return;
     }
-    for (own, _) in now {
-        let silent = own.figures.get(SILENT.name).copied().unwrap_or(0.0);
+    for (key, _) in now {
+        let silent = key.figures.get(SILENT.name).copied().unwrap_or(0.0);
         if silent > 0.0 {
             console.tell(&format!(
                 "{}, policy {}: on average {silent:.1} workloads answer no requests, and the baseline is too old to record this; run `--update`",
-                own.scenario, own.policy
+                key.scenario, key.policy
             ));
         }
     }
@@ -267,7 +267,7 @@ impl Edits {
         wanted: SimDuration,
         catalog: &Catalog,
     ) -> Result<(), Failure> {
-        let held = known.filter(|known| known.scenarios.iter().any(|own| own.scenario == name));
+        let held = known.filter(|known| known.scenarios.iter().any(|scenario| scenario.scenario == name));
         let Some(known) = held.filter(|_| !arguments.update) else { return Ok(()) };
         let then = match known.simulated(name) {
             Some(then) => then,
@@ -305,7 +305,7 @@ fn names(arguments: &Arguments, known: Option<&Baseline>) -> Result<Vec<String>,
     let mut names: Vec<String> =
         arguments.scenarios.iter().map(|path| recorded_path(path)).collect::<Result<_, Failure>>()?;
     if names.is_empty() {
-        names.extend(known.into_iter().flat_map(|baseline| baseline.scenarios.iter().map(|own| own.scenario.clone())));
+        names.extend(known.into_iter().flat_map(|baseline| baseline.scenarios.iter().map(|scenario| scenario.scenario.clone())));
         if let Some(gone) = names.iter().find(|name| !Path::new(name).exists()) {
             let baseline = arguments.baseline.display().to_string();
             return Err(Failure::bad_input(CheckError::Gone { baseline, scenario: gone.clone() }));
@@ -339,7 +339,7 @@ fn run(
     catalog: &Catalog,
     console: &mut Console<'_>,
 ) -> Result<Vec<(ScenarioBaseline, String)>, Failure> {
-    let then = known.and_then(|baseline| baseline.scenarios.iter().find(|own| own.scenario == name));
+    let then = known.and_then(|baseline| baseline.scenarios.iter().find(|scenario| scenario.scenario == name));
     let (first_seed, of_baseline) =
         then.map_or((scenario.seed, scenario.replications), |then| (then.first_seed, then.replications));
     let replications = arguments.replications.unwrap_or(of_baseline);
@@ -356,8 +356,8 @@ fn run(
     }
     let region = catalog.region(scenario.region.as_str()).map_err(prices::unusable)?;
     let of_policy = |policy: &String| {
-        let own: Vec<&Point> = points.iter().map(|(_, point)| point).filter(|point| point.policy == *policy).collect();
-        let result = ScenarioBaseline::new(name, policy, first_seed, replications, &own);
+        let points: Vec<&Point> = points.iter().map(|(_, point)| point).filter(|point| point.policy == *policy).collect();
+        let result = ScenarioBaseline::new(name, policy, first_seed, replications, &points);
         (result, region.currency.code().to_owned())
     };
     Ok(plan.policies.iter().map(of_policy).collect())
@@ -385,7 +385,7 @@ fn update(
     let json = baseline.to_json().map_err(Failure::of_report)?;
     experiment::write_whole(&arguments.baseline, &json)?;
     let policies = counted(baseline.scenarios.len() as u64, "policy", "policies");
-    let of: BTreeSet<&str> = baseline.scenarios.iter().map(|own| own.scenario.as_str()).collect();
+    let of: BTreeSet<&str> = baseline.scenarios.iter().map(|scenario| scenario.scenario.as_str()).collect();
     let scenarios = counted(of.len() as u64, "scenario", "scenarios");
     console.tell(&format!("baseline of {scenarios} with {policies}: {}", arguments.baseline.display()));
     match arguments.format {

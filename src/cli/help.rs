@@ -120,10 +120,10 @@ mod tests {
     #[test]
     fn every_command_has_group_and_examples() {
         let program = command();
-        for own in program.get_subcommands() {
-            let name = own.get_name();
+        for subcommand in program.get_subcommands() {
+            let name = subcommand.get_name();
             assert_eq!(GROUPS.iter().filter(|(_, names)| names.contains(&name)).count(), 1, "{name}");
-            assert!(own.get_after_help().is_some_and(|text| text.to_string().starts_with("Examples:\n")), "{name}");
+            assert!(subcommand.get_after_help().is_some_and(|text| text.to_string().starts_with("Examples:\n")), "{name}");
         }
     }
 

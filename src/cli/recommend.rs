@@ -57,7 +57,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let ruled_out = arguments.without.clone();
     let asked =
         Recommend::load(Request { kinds, ruled_out, edits: arguments.edits.parse()?, ..arguments.request.clone() })?;
-    let folder = arguments.write.as_deref().map(|folder| begin(folder).map(|own| (own, folder))).transpose()?;
+    let folder = arguments.write.as_deref().map(|folder| begin(folder).map(|begin| (begin, folder))).transpose()?;
     let found = asked.answer(common.threads, &mut Bar::new(console, common))?;
     match arguments.format {
         Format::Table => console.verdicts(&recommendation::text_within(&found.answer, console.width()))?,
@@ -74,7 +74,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         if !common.quiet {
             let count = crate::domain::words::counted(written.objects as u64, "changed object", "changed objects");
             console.tell(&format!("{count} and the scenario with what is recommended: {}", folder.display()));
-            let directory = arguments.request.scenario.parent().filter(|own| !own.as_os_str().is_empty());
+            let directory = arguments.request.scenario.parent().filter(|parent| !parent.as_os_str().is_empty());
             let directory = directory.unwrap_or_else(|| std::path::Path::new("."));
             for patch in &written.patches {
                 console.tell(&format!("apply: patch -p1 -d {} < {}", directory.display(), patch.display()));

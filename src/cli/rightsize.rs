@@ -64,7 +64,7 @@ impl Size {
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
     let common = &arguments.common;
     let asked = RightSize::load(&Request { edits: arguments.edits.parse()?, ..arguments.request.clone() })?;
-    let patches = arguments.write.as_deref().map(|folder| begin(folder).map(|own| (own, folder))).transpose()?;
+    let patches = arguments.write.as_deref().map(|folder| begin(folder).map(|begin| (begin, folder))).transpose()?;
     let found = asked.answer(common.threads, &mut Bar::new(console, common))?;
     if found.answer.replications == 0 {
         console.tell("stopped before the first seed finished; nothing to report");

@@ -167,7 +167,7 @@ impl Compare {
             }
         }
         let (comparison, is_whole) = match last {
-            Some(own) => own,
+            Some(item) => item,
             None => (self.compared(Vec::new())?, true),
         };
         let Self { prices, scenario, origin, question } = self;
@@ -274,7 +274,7 @@ fn told(
     (scenario, origin): (&Scenario, &Origin),
     catalog: &Catalog,
 ) -> Outcome {
-    let edits = question.settings.first().and_then(|own| edits::of_setting(own).ok()).unwrap_or_default();
+    let edits = question.settings.first().and_then(|setting| edits::of_setting(setting).ok()).unwrap_or_default();
     let path = Path::new(&question.scenario);
     let run = std::slice::from_ref(&outcome.about.policy);
     let mut before = edits::idle(path, &edits, (scenario, origin.draws), run, catalog);
@@ -295,7 +295,7 @@ fn compared(
     about.assumptions.extend(assumed_of_prices(origin.draws, &points));
     let setting = question.settings.first();
     let mut lines = scenario.caveats();
-    lines.extend(setting.into_iter().flat_map(|own| edits::without_effect(question, own, scenario, catalog)));
+    lines.extend(setting.into_iter().flat_map(|item| edits::without_effect(question, item, scenario, catalog)));
     lines.extend(Caveats::from_warnings(&origin.warnings));
     let mut comparison = compare(about, &question.policies, points, lines);
     let policies = question.policies.iter().filter_map(|name| Some((name, scenario.for_policy(Some(name)).ok()?)));

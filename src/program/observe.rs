@@ -51,7 +51,7 @@ pub fn observation(folder: &Path, dump: &[Source]) -> Result<Observation, Failur
 
 /// Workloads of the dump of which nothing was recorded.
 fn unobserved(observation: &Observation, serving: &BTreeSet<String>) -> Option<String> {
-    let seen: BTreeSet<&str> = observation.about.figures.workloads.iter().map(|own| own.workload.as_str()).collect();
+    let seen: BTreeSet<&str> = observation.about.figures.workloads.iter().map(|workload| workload.workload.as_str()).collect();
     let absent: Vec<&str> = serving.iter().map(String::as_str).filter(|name| !seen.contains(name)).collect();
     if absent.is_empty() {
         return None;
@@ -82,44 +82,44 @@ pub fn observed(observation: &Observation) -> Result<Observed, Failure> {
     for state in &observation.workloads {
         states.entry(&state.workload).or_default().push(state);
     }
-    let states = |own: &WorkloadFigures| states.get(own.workload.as_str()).map_or(&[][..], Vec::as_slice);
+    let states = |workload_figures: &WorkloadFigures| states.get(workload_figures.workload.as_str()).map_or(&[][..], Vec::as_slice);
     let figures = observation.about.figures.workloads.iter();
     let rated = observation.about.rates_over_seconds;
-    let loads: Vec<ObservedLoad> = figures.filter_map(|own| load(own, states(own), rated)).collect();
+    let loads: Vec<ObservedLoad> = figures.filter_map(|figure| load(figure, states(figure), rated)).collect();
     if loads.is_empty() {
         return Err(ScenarioError::new("the observation has neither requests nor CPU usage for any workload")
             .help("see `missing` in observation.json for how to record them")
             .into());
     }
-    let placements = observation.placements.iter().map(|own| ((own.namespace.as_str(), own.pod.as_str()), own));
+    let placements = observation.placements.iter().map(|placement| ((placement.namespace.as_str(), placement.pod.as_str()), placement));
     let placements: BTreeMap<(&str, &str), &Placement> = placements.collect();
-    let pods = observation.pods.iter().filter_map(|own| pod(own, &placements)).collect();
+    let pods = observation.pods.iter().filter_map(|this_pod| pod(this_pod, &placements)).collect();
     let zones =
-        observation.nodes.iter().map(|own| &own.zone).chain(observation.node_counts.iter().map(|own| &own.zone));
+        observation.nodes.iter().map(|node| &node.zone).chain(observation.node_counts.iter().map(|node_count| &node_count.zone));
     let zones = zones.flatten().filter(|zone| !zone.is_empty()).cloned().collect();
     Ok(Observed { start, length: SimDuration::from_secs(window.seconds), zones, loads, pods })
 }
 
 /// A pod, with what is known of its placement by namespace and name; `None` if it is not known what made it.
-fn pod(own: &PodLife, placements: &BTreeMap<(&str, &str), &Placement>) -> Option<ObservedPod> {
-    let workload = own.workload.clone()?;
+fn pod(pod_life: &PodLife, placements: &BTreeMap<(&str, &str), &Placement>) -> Option<ObservedPod> {
+    let workload = pod_life.workload.clone()?;
     let namespace = workload.split('/').next().unwrap_or_default();
-    let placement = placements.get(&(namespace, own.pod.as_str())).map(|own| ObservedPlacement {
-        gpus: own.gpus.unwrap_or(0),
-        node_selector: own.node_selector.clone().unwrap_or_default(),
-        tolerations: own.tolerations.clone().unwrap_or_default(),
+    let placement = placements.get(&(namespace, pod_life.pod.as_str())).map(|placement| ObservedPlacement {
+        gpus: placement.gpus.unwrap_or(0),
+        node_selector: placement.node_selector.clone().unwrap_or_default(),
+        tolerations: placement.tolerations.clone().unwrap_or_default(),
     });
     Some(ObservedPod {
-        name: own.pod.clone(),
+        name: pod_life.pod.clone(),
         workload,
         placement,
-        is_daemon: own.daemon == Some(true),
-        created: own.created,
-        started: own.started,
-        deletion_requested: own.deletion_requested,
-        removed: own.removed,
-        cpu_milli: own.cpu_request_milli.unwrap_or(0),
-        memory_bytes: own.memory_request_bytes.unwrap_or(0),
+        is_daemon: pod_life.daemon == Some(true),
+        created: pod_life.created,
+        started: pod_life.started,
+        deletion_requested: pod_life.deletion_requested,
+        removed: pod_life.removed,
+        cpu_milli: pod_life.cpu_request_milli.unwrap_or(0),
+        memory_bytes: pod_life.memory_request_bytes.unwrap_or(0),
     })
 }
 
@@ -132,7 +132,7 @@ fn load(figures: &WorkloadFigures, states: &[&WorkloadState], rated: Option<i64>
     // Requests that somebody counted are not to be guessed, whoever failed to measure CPU.
     let unmeasured = requests.filter(|_| figures.cpu_used_milli.is_none()).map(|rate| (CPU_PER_REQUEST, rate, true));
     let per_request = per_request.map(|(cpu, rate)| (cpu, rate, false)).or(unmeasured);
-    let own = || states.iter().copied();
+    let make = || states.iter().copied();
     let (curve, basis) = match (per_request, cores) {
         (Some((cpu, rate, is_assumed)), _) => {
             let by = figures.requests_from.as_deref().unwrap_or("the run");
@@ -144,11 +144,11 @@ fn load(figures: &WorkloadFigures, states: &[&WorkloadState], rated: Option<i64>
             let basis = format!("{} requests/s on average, counted by {by}; {each}", rounded(rate));
             // Sums of load balancers are of a period of their own, which ends with their instant.
             let rated = rated.filter(|_| by != BALANCER);
-            (curve("requests_per_second", own().filter_map(|own| Some((own, came(own)?))), rated), basis)
+            (curve("requests_per_second", make().filter_map(|item| Some((item, came(item)?))), rated), basis)
         }
         (None, Some(cores)) => {
             let basis = format!("{} cores on average; nobody counts its requests", rounded(cores));
-            (curve("cores", own().filter_map(|own| Some((own, used(own)?))), rated), basis)
+            (curve("cores", make().filter_map(|item| Some((item, used(item)?))), rated), basis)
         }
         (None, None) => return None,
     };
@@ -179,13 +179,13 @@ fn curve<'s>(
     points: impl Iterator<Item = (&'s WorkloadState, f64)>,
     rated: Option<i64>,
 ) -> Option<String> {
-    let mut points: Vec<(i64, f64)> = points.map(|(own, value)| (own.at.as_micros(), value.max(0.0))).collect();
+    let mut points: Vec<(i64, f64)> = points.map(|(item, value)| (item.at.as_micros(), value.max(0.0))).collect();
     if let Some(seconds) = rated {
         points = unblurred(&points, seconds * 1_000_000);
         // The run begins with what held then.
         let before = points.iter().take_while(|(at, _)| *at <= 0).count().saturating_sub(1);
         points.drain(..before);
-        points.iter_mut().take(1).for_each(|own| own.0 = own.0.max(0));
+        points.iter_mut().take(1).for_each(|point| point.0 = point.0.max(0));
     }
     let mut text = format!("t_seconds,{column}\n");
     for (at, value) in &points {
@@ -221,19 +221,19 @@ mod tests {
             cpu_per_request_seconds: rate.map(|rate| milli / 1e3 / rate),
             ..WorkloadFigures::default()
         };
-        let own = [("a/web", Some(10.0), 250.0), ("a/worker", None, 1_500.0), ("a/idle", None, 2.0)];
+        let item = [("a/web", Some(10.0), 250.0), ("a/worker", None, 1_500.0), ("a/idle", None, 2.0)];
         let about = About {
             window: Window::new(1_791_849_600, 1_791_849_720),
             figures: Figures {
-                workloads: own.iter().map(|(name, rate, milli)| figures(name, *rate, *milli)).collect(),
+                workloads: item.iter().map(|(name, rate, milli)| figures(name, *rate, *milli)).collect(),
                 ..Figures::default()
             },
             ..About::default()
         };
         let workloads =
-            (0..2).flat_map(|at| own.iter().map(move |(name, rate, milli)| state(name, at, *rate, *milli))).collect();
+            (0..2).flat_map(|at| item.iter().map(move |(name, rate, milli)| state(name, at, *rate, *milli))).collect();
         let loads = observed(&Observation { about, workloads, ..Observation::default() }).unwrap().loads;
-        assert_eq!(loads.iter().map(|own| own.workload.as_str()).collect::<Vec<_>>(), ["a/web", "a/worker"]);
+        assert_eq!(loads.iter().map(|load| load.workload.as_str()).collect::<Vec<_>>(), ["a/web", "a/worker"]);
         assert_eq!(loads[0].curve, "t_seconds,requests_per_second\n0,10\n60,10\n");
         assert_eq!(loads[0].cpu_per_request.map(|cpu| cpu.to_string()).as_deref(), Some("25ms"));
         assert_eq!(loads[1].curve, "t_seconds,cores\n0,1.5\n60,1.5\n");
@@ -267,10 +267,10 @@ mod tests {
         let curve = "t_seconds,requests_per_second\n0,10\n120,0\n180,0\n240,5\n";
         assert_eq!(load(figures.clone(), states.clone()).curve, curve);
         let idle = WorkloadFigures { requests_per_second: None, cpu_per_request_seconds: None, ..figures };
-        let used = |own: WorkloadState| WorkloadState {
+        let used = |workload_state: WorkloadState| WorkloadState {
             requests_per_second: None,
-            cpu_used_milli: own.requests_per_second.map(|rate| rate * 100.0),
-            ..own
+            cpu_used_milli: workload_state.requests_per_second.map(|rate| rate * 100.0),
+            ..workload_state
         };
         let curve = "t_seconds,cores\n0,1\n120,0\n180,0\n240,0.5\n";
         assert_eq!(load(idle, states.into_iter().map(used).collect()).curve, curve);

@@ -106,7 +106,7 @@ pub fn pack(files: &[PathBuf], explain: Option<&str>, prices: &Prices, options: 
     }
     let explained = explain.map(|pod| question.find(pod)).transpose()?;
     let mut answer = PackAnswer::new(&options.bounded(options.pass(&question)), explained);
-    answer.repacked = before.map(|before| Repacked::new(&before, &question, &answer, &|own| options.pass(own)));
+    answer.repacked = before.map(|before| Repacked::new(&before, &question, &answer, &|item| options.pass(item)));
     Ok(Packed { answer, warnings: question.warnings })
 }
 
@@ -144,9 +144,9 @@ mod tests {
         let question = packing_question::load(&files, &options.circumstances(), prices.catalog()).unwrap().repacked();
         for constraint in Constraint::ALL {
             let (without, _) = question.without(constraint);
-            let own = PackAnswer::new(&options.pass(&without), None).summary.per_hour;
+            let per_hour = PackAnswer::new(&options.pass(&without), None).summary.per_hour;
             let told = repacked.constraints.iter().find(|cost| cost.constraint == constraint.as_str());
-            assert!(told.is_none_or(|told| (told.per_hour_without - own).abs() < 1e-9), "{told:?}: {own}");
+            assert!(told.is_none_or(|told| (told.per_hour_without - per_hour).abs() < 1e-9), "{told:?}: {per_hour}");
         }
         assert!(!repacked.constraints.is_empty());
     }

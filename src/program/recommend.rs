@@ -303,7 +303,7 @@ impl Recommend {
     fn levers(&self, region: &Region, first: &Outcome, today: &Point) -> Result<(Vec<Lever>, Vec<Exclusion>), Failure> {
         let policy = self.scenario.for_policy(Some(&self.policy))?;
         let summary = Summary::from_outcome(first);
-        let by_workload = summary.cost.by_workload.iter().map(|own| (own.name.clone(), own.amount)).collect();
+        let by_workload = summary.cost.by_workload.iter().map(|workload| (workload.name.clone(), workload.amount)).collect();
         let file = Path::new(&self.request.scenario);
         let documents =
             crate::scenario::documents(file, self.prices.catalog(), &Limits::default(), &self.request.edits)?;
@@ -369,8 +369,8 @@ impl Recommend {
     /// Why the scenario cannot be read with these values; `None` if it can.
     fn refusal(&self, setting: &Setting) -> Option<String> {
         let mut all = self.request.edits.clone();
-        let read = edits::of_setting(setting).and_then(|own| {
-            all.extend(own);
+        let read = edits::of_setting(setting).and_then(|setting| {
+            all.extend(setting);
             crate::scenario::load_edited(&self.request.scenario, self.prices.catalog(), &Limits::default(), &all)
         });
         read.err().map(|error| error.message().to_owned())
@@ -392,7 +392,7 @@ impl Recommend {
             let of_lever = |lever: &Lever| {
                 let of_level = |level: &Level| {
                     let alone = Lever { levels: vec![level.clone()], ..lever.clone() };
-                    self.with(&setting(&[alone], &vec![1], &requires)).and_then(|own| self.digest(&own, catalog))
+                    self.with(&setting(&[alone], &vec![1], &requires)).and_then(|item| self.digest(&item, catalog))
                 };
                 lever.levels.iter().map(of_level).collect()
             };
@@ -410,9 +410,9 @@ impl Recommend {
             let mut seen = vec![today];
             let mut digests = digests.into_iter();
             lever.levels.retain(|_| {
-                let own = digests.next().flatten();
-                let is_new = own.is_some() && !seen.contains(&own);
-                seen.push(own);
+                let digest = digests.next().flatten();
+                let is_new = digest.is_some() && !seen.contains(&digest);
+                seen.push(digest);
                 is_new
             });
         }

@@ -102,7 +102,7 @@ impl RightSize {
         let all = cells.len() * Sizing::ALL.len();
         let watcher = audience.begin(all, &[scenario.duration]);
         let mut points = simulate(&cells, &|cell| run(&today, cell, cell.index), threads, &*watcher)?;
-        let found = measured.lock().ok().and_then(|mut own| own.take()).unwrap_or_default();
+        let found = measured.lock().ok().and_then(|mut measured| measured.take()).unwrap_or_default();
         let others: Vec<Scenario> =
             Sizing::ALL[1..].iter().map(|sizing| sized(&scenario, &policy, &found, *sizing)).collect();
         let with_sizes = plan(others.len());
@@ -126,15 +126,15 @@ fn by_sizing(points: Vec<(usize, Point)>, mut kept: Vec<(usize, Aside)>, seeds: 
     kept.sort_by_key(|(number, _)| *number);
     let mut all: Vec<Vec<Option<Run>>> = vec![vec![None; seeds]; Sizing::ALL.len()];
     for (number, point) in points {
-        let aside = kept.binary_search_by_key(&number, |(own, _)| *own).ok().map(|at| kept[at].1.clone());
-        let place = all.get_mut(number / seeds.max(1)).and_then(|own| own.get_mut(number % seeds.max(1)));
+        let aside = kept.binary_search_by_key(&number, |(item, _)| *item).ok().map(|at| kept[at].1.clone());
+        let place = all.get_mut(number / seeds.max(1)).and_then(|item| item.get_mut(number % seeds.max(1)));
         if let (Some(place), Some(aside)) = (place, aside) {
             *place = Some((point, aside));
         }
     }
-    let met = |seed: &usize| all.iter().all(|own| own[*seed].is_some());
+    let met = |seed: &usize| all.iter().all(|item| item[*seed].is_some());
     let whole: Vec<usize> = (0..seeds).filter(met).collect();
-    all.iter().map(|own| whole.iter().filter_map(|seed| own[*seed].clone()).collect()).collect()
+    all.iter().map(|item| whole.iter().filter_map(|seed| item[*seed].clone()).collect()).collect()
 }
 
 impl RightSized {
@@ -152,7 +152,7 @@ impl RightSized {
             text(&name, &content).map_err(Failure::of_report)?;
         }
         directory.commit().map_err(Failure::of_report)?;
-        Ok(patches.iter().map(|own| own.owner.1.to_string()).collect())
+        Ok(patches.iter().map(|patch| patch.owner.1.to_string()).collect())
     }
 }
 

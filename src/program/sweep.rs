@@ -271,10 +271,10 @@ fn uneven_lengths(scenarios: &[Scenario]) -> Option<String> {
 fn refuse_currencies(scenarios: &[Scenario], catalog: &Catalog) -> Result<(), Failure> {
     let mut first = None;
     for scenario in scenarios {
-        let own = catalog.region(scenario.region.as_str()).map_err(prices::unusable)?.currency.code();
-        let first = *first.get_or_insert(own);
-        if own != first {
-            return Err(Failure::bad_input(TwoCurrencies { first, other: own }));
+        let code = catalog.region(scenario.region.as_str()).map_err(prices::unusable)?.currency.code();
+        let first = *first.get_or_insert(code);
+        if code != first {
+            return Err(Failure::bad_input(TwoCurrencies { first, other: code }));
         }
     }
     Ok(())

@@ -287,16 +287,16 @@ fn figures(place: &Place, policy: &str) -> Value {
 #[ignore = "slow: .ci/run slow-tests"]
 fn a_run_has_the_same_figures_under_other_names() {
     for (dump, policy) in [(SMALL, "today"), (SMALL, "karpenter"), (DUMP, "today")] {
-        let [own, other] = [&[][..], &["--anonymise"]].map(|more| figures(&init(dump, more), policy));
-        assert_eq!(own["pods"], other["pods"], "{dump}, {policy}");
+        let [item, other] = [&[][..], &["--anonymise"]].map(|more| figures(&init(dump, more), policy));
+        assert_eq!(item["pods"], other["pods"], "{dump}, {policy}");
         for figure in ["max_ready", "at_start", "at_end", "launches", "terminations"] {
-            assert_eq!(own["nodes"][figure], other["nodes"][figure], "{figure} of {dump}, {policy}");
+            assert_eq!(item["nodes"][figure], other["nodes"][figure], "{figure} of {dump}, {policy}");
         }
         let cost = |summary: &Value| summary["cost"]["total"].as_f64().unwrap();
         // How long a machine takes to start or to end is drawn by its name; so are the nodes on which pods meet, and pull an image once.
-        let off = (cost(&own) - cost(&other)).abs() / cost(&own);
+        let off = (cost(&item) - cost(&other)).abs() / cost(&item);
         let drawn = if policy == "today" && dump == SMALL { 0.0 } else { 0.01 };
-        assert!(off <= drawn, "{dump}, {policy}: {} against {}", cost(&own), cost(&other));
+        assert!(off <= drawn, "{dump}, {policy}: {} against {}", cost(&item), cost(&other));
     }
 }
 

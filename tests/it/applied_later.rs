@@ -144,10 +144,10 @@ fn annotations_of_a_node_pool_reach_its_nodes() {
     let web = deployment("web", 6, "general");
     let disrupted = |annotated: bool| {
         let labels = "metadata: {labels: {pool: general}}";
-        let own = pool("general", "m5", "100%");
+        let this_pool = pool("general", "m5", "100%");
         let annotation = "metadata: {labels: {pool: general}, annotations: {karpenter.sh/do-not-disrupt: \"true\"}}";
-        let own = if annotated { own.replace(labels, annotation) } else { own };
-        let manifests = CLASS.to_owned() + &own + &web;
+        let pool = if annotated { this_pool.replace(labels, annotation) } else { this_pool };
+        let manifests = CLASS.to_owned() + &pool + &web;
         let down = "timeline:\n  - { at: 20m, scale: { workload: shop/web, replicas: 1 } }\n";
         times(&simulate(&manifests, "", down), EventKind::NodeDisrupted).len()
     };
@@ -162,7 +162,7 @@ fn nothing_is_launched_for_pods_whose_gates_nobody_opens() {
     let outcome = simulate(&(CLASS.to_owned() + &pool("general", "m5", "0") + &web), "", "");
     assert_eq!(outcome.record.nodes.len(), 0);
     assert_eq!(outcome.record.pods.iter().filter(|pod| pod.scheduled.is_none() && pod.removed.is_none()).count(), 2);
-    let told = outcome.warnings.iter().filter(|own| own.contains("schedulingGates")).count();
+    let told = outcome.warnings.iter().filter(|warning| warning.contains("schedulingGates")).count();
     assert_eq!(told, 1, "{:?}", outcome.warnings);
 }
 

@@ -43,7 +43,7 @@ fn load(head: &str, manifests: &str) -> Result<Scenario, String> {
         if head.contains("policies:") { "" } else { "policies: [{ name: auto, autoscaler: eks-auto-mode }]\n" };
     write("scenario.yaml", &format!("name: auto\n{region}{zones}manifests: [objects.yaml]\n{policies}{head}\n"));
     nodecast::scenario::load(&directory.path().join("scenario.yaml"))
-        .map(|(own, _)| own)
+        .map(|(item, _)| item)
         .map_err(|error| error.to_string())
 }
 
@@ -145,7 +145,7 @@ fn the_fee_of_a_spot_instance_follows_the_on_demand_price() {
     let fees = of_item(&outcome, BillItem::AutoModeFee);
     assert_eq!(fees.len(), 1);
     assert_eq!(fees[0].rate, HourlyRate::parse("0.0121").unwrap(), "12 % of 0.1008, to five decimals");
-    let ran: SimDuration = instances.iter().map(|line| line.billed).fold(SimDuration::ZERO, |sum, own| sum + own);
+    let ran: SimDuration = instances.iter().map(|line| line.billed).fold(SimDuration::ZERO, |sum, billed| sum + billed);
     assert_eq!(fees[0].billed, ran, "for as long as the instance");
     assert_eq!((fees[0].from, fees[0].to), (instances[0].from, instances.last().unwrap().to));
     assert!(instances.iter().all(|line| line.capacity_type == Some(well_known::SPOT)));
@@ -189,7 +189,7 @@ fn a_pool_of_types_below_the_minimum_size_launches_nothing_and_says_why() {
     let outcome = run("duration: 30m", &objects);
     assert_eq!(outcome.record.nodes.len(), 0);
     assert!(outcome.record.pods.iter().all(|pod| pod.scheduled.is_none()));
-    let said = outcome.warnings.iter().any(|own| own.contains("t3.small is below the minimum size"));
+    let said = outcome.warnings.iter().any(|warning| warning.contains("t3.small is below the minimum size"));
     assert!(said, "{:?}", outcome.warnings);
 }
 
@@ -200,7 +200,7 @@ fn a_large_node_takes_110_pods() {
     let outcome = run("duration: 30m", &objects);
     assert_eq!(outcome.record.nodes.len(), 2);
     let on =
-        |node: usize| outcome.record.pods.iter().filter(|pod| pod.node.is_some_and(|own| own.index() == node)).count();
+        |node: usize| outcome.record.pods.iter().filter(|pod| pod.node.is_some_and(|this_node| this_node.index() == node)).count();
     assert_eq!(on(0).max(on(1)), 110);
 }
 
@@ -223,8 +223,8 @@ fn a_new_image_replaces_every_node_two_at_a_time() {
     marks.sort();
     let most = marks
         .iter()
-        .scan(0, |sum, own| {
-            *sum += own.1;
+        .scan(0, |sum, mark| {
+            *sum += mark.1;
             Some(*sum)
         })
         .max()
@@ -254,14 +254,14 @@ fn a_protected_pod_on_an_expired_node_stays_for_a_day_at_most() {
 #[test]
 fn agents_of_the_nodes_have_no_pods_and_the_report_says_so() {
     let agent = "---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: { name: aws-node, namespace: kube-system }\nspec:\n  selector: { matchLabels: { k: n } }\n  template:\n    metadata: { labels: { k: n } }\n    spec: { containers: [{ name: n, image: \"x/amazon-k8s-cni:v1\", resources: { requests: { cpu: 50m } } }], tolerations: [{ operator: Exists }] }\n";
-    let own = agent.replace("aws-node", "shipper").replace("x/amazon-k8s-cni:v1", "shipper").replace("k: n", "k: s");
-    let outcome = run("duration: 30m", &(deployment("web", 1, "500m", "") + agent + &own));
+    let this_agent = agent.replace("aws-node", "shipper").replace("x/amazon-k8s-cni:v1", "shipper").replace("k: n", "k: s");
+    let outcome = run("duration: 30m", &(deployment("web", 1, "500m", "") + agent + &this_agent));
     let of = |name: &str| {
         let record = &outcome.record;
         record.pods.iter().filter(|pod| record.workloads[pod.workload.index()].name.name.as_str() == name).count()
     };
     assert_eq!((of("aws-node"), of("shipper")), (0, 1));
-    assert!(outcome.warnings.iter().any(|own| own.contains("kube-system/aws-node")), "{:?}", outcome.warnings);
+    assert!(outcome.warnings.iter().any(|warning| warning.contains("kube-system/aws-node")), "{:?}", outcome.warnings);
 }
 
 #[test]
@@ -289,10 +289,10 @@ fn the_bill_is_that_worked_out_by_hand() {
 
 #[test]
 fn karpenter_beside_it_has_its_own_pools_and_no_fee() {
-    let own = pool(&only("m5.large", "on-demand"), "", "")
+    let pool = pool(&only("m5.large", "on-demand"), "", "")
         .replace("eks.amazonaws.com, kind: NodeClass", "karpenter.k8s.aws, kind: EC2NodeClass")
         .replace("name: own", "name: self-run");
-    let objects = deployment("web", 2, "500m", "") + &own;
+    let objects = deployment("web", 2, "500m", "") + &pool;
     let head =
         "duration: 1h\npolicies: [{ name: own, autoscaler: karpenter }, { name: auto, autoscaler: eks-auto-mode }]";
     let scenario = load(head, &objects).unwrap();
@@ -302,7 +302,7 @@ fn karpenter_beside_it_has_its_own_pools_and_no_fee() {
     let auto = run_policy(&scenario, Some("auto"));
     assert_eq!(auto.record.nodes[0].origin.name(), Symbol::new("general-purpose"));
     assert_eq!(of_item(&auto, BillItem::AutoModeFee).len(), auto.record.nodes.len());
-    assert!(auto.warnings.iter().any(|own| own.contains("does not see the NodePools self-run")), "{:?}", auto.warnings);
+    assert!(auto.warnings.iter().any(|warning| warning.contains("does not see the NodePools self-run")), "{:?}", auto.warnings);
 }
 
 #[test]
@@ -325,8 +325,8 @@ fn a_dump_whose_pools_are_all_of_auto_mode_becomes_a_scenario_with_it() {
 
     let small = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/dump/small.yaml");
     let class = "- apiVersion: eks.amazonaws.com/v1\n  kind: NodeClass\n  metadata: { name: default }\n  spec: { role: nodes }\n";
-    let own = pool(&only("m5.large", "on-demand"), "", "").replace("---\n", "").trim_end().replace('\n', "\n  ");
-    let dump = std::fs::read_to_string(small).unwrap().replacen("items:\n", &format!("items:\n{class}- {own}\n"), 1);
+    let trim_end = pool(&only("m5.large", "on-demand"), "", "").replace("---\n", "").trim_end().replace('\n', "\n  ");
+    let dump = std::fs::read_to_string(small).unwrap().replacen("items:\n", &format!("items:\n{class}- {trim_end}\n"), 1);
     let wishes = Wishes { name: "own".to_owned(), ..Wishes::default() };
     let draft = Draft::of_dump(&[Source::new("dump.yaml", &*dump)], &wishes, Catalog::embedded().unwrap()).unwrap();
     let text = &draft.files[0].text;

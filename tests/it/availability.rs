@@ -85,7 +85,7 @@ fn an_hour_without_power_is_an_hour_without_the_only_replica_on_the_first_screen
     assert_eq!(out.matches("MISSED").count(), 2, "{out}");
     let summary: Summary =
         serde_json::from_str(&std::fs::read_to_string(place.path("report/summary.json")).unwrap()).unwrap();
-    let db = summary.availability.workloads.iter().find(|own| own.workload == "data/db").unwrap();
+    let db = summary.availability.workloads.iter().find(|workload| workload.workload == "data/db").unwrap();
     assert_eq!((db.times_at_zero, db.longest_at_zero_from_seconds), (1, Some(3_600.0)));
     assert!((3_600.0..3_660.0).contains(&db.at_zero_seconds), "{db:?}");
     let page = std::fs::read_to_string(place.path("report/report.html")).unwrap();

@@ -67,7 +67,7 @@ fn figure<'v>(answer: &'v Value, name: &str) -> &'v Value {
 }
 
 fn workload<'v>(answer: &'v Value, name: &str) -> &'v Value {
-    answer["workloads"].as_array().unwrap().iter().find(|own| own["workload"] == name).unwrap()
+    answer["workloads"].as_array().unwrap().iter().find(|array| array["workload"] == name).unwrap()
 }
 
 #[test]
@@ -83,9 +83,9 @@ fn with_true_parameters_figures_agree_and_replicas_lie_over_each_other() {
     // Of some thirty figures one or two lie two deviations off by chance; with six seeds deviations are known to a third.
     assert!(answer["tally"]["beyond_chance"].as_u64().unwrap() <= 4, "{:#}", answer["figures"]);
     for name in ["shop/web", "shop/api"] {
-        let own = workload(&answer, name);
-        assert!(own["replicas_weighted_error"].as_f64().unwrap() < 0.05, "{own:#}");
-        assert_eq!(own["replicas"]["verdict"], "agrees", "{own:#}");
+        let workload = workload(&answer, name);
+        assert!(workload["replicas_weighted_error"].as_f64().unwrap() < 0.05, "{workload:#}");
+        assert_eq!(workload["replicas"]["verdict"], "agrees", "{workload:#}");
     }
     // The second day has the demand of the first: the naive forecast is hard to beat on cost, but exists.
     assert_eq!(answer["naive_days"], 1);
@@ -159,14 +159,14 @@ fn an_ablation_says_what_the_calibration_and_start_up_times_are_worth() {
     assert_eq!(without["findings"]["figures"], plain["figures"]);
     let wait = |findings: &Value| figure(findings, "wait_p99")["error"].as_f64().unwrap().abs();
     let start_up =
-        variants.iter().find(|own| own["swapped_in"].as_array().unwrap().contains(&"start_up".into())).unwrap();
+        variants.iter().find(|variant| variant["swapped_in"].as_array().unwrap().contains(&"start_up".into())).unwrap();
     assert!(wait(&answer) > 0.3, "{}", wait(&answer));
     assert!(wait(&start_up["findings"]) < wait(&answer) / 2.0, "{}", wait(&start_up["findings"]));
     let page = std::fs::read_to_string(place.path().join("judged/backtest.html")).unwrap();
     assert!(page.contains("; without calibration "), "{page}");
     let (forecast, _) = judged_by(place.path(), &record, "2", &["--ablation", "--mode", "forecast"]);
     let demand =
-        forecast["ablation"].as_array().unwrap().iter().find(|own| own["swapped_in"] == serde_json::json!(["demand"]));
+        forecast["ablation"].as_array().unwrap().iter().find(|array| array["swapped_in"] == serde_json::json!(["demand"]));
     let cpu = |findings: &Value| workload(findings, "shop/web")["cpu_milli"]["error"].as_f64().unwrap().abs();
     assert!(cpu(&demand.unwrap()["findings"]) < cpu(&forecast) + 0.01, "{forecast:#}");
 }
@@ -497,7 +497,7 @@ fn what_nobody_recorded_is_not_judged() {
     blanked(&record.join("pods.csv"), &["evicted"]);
     let (answer, _) = judged_by(place.path(), &record, "2", &[]);
     let names = |answer: &Value| -> Vec<String> {
-        answer["figures"].as_array().unwrap().iter().map(|own| own["name"].as_str().unwrap().to_owned()).collect()
+        answer["figures"].as_array().unwrap().iter().map(|array| array["name"].as_str().unwrap().to_owned()).collect()
     };
     let unknown =
         |name: &String| name.starts_with("removed.") || name == "reclaims_per_day" || name == "evictions_per_day";

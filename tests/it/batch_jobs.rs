@@ -49,8 +49,8 @@ fn jobs_of_a_cron_job_keep_what_they_were_made_from_and_later_ones_are_made_anew
     let outcome = run("30m", rest, &format!("{}{first}", cluster(0)), &[("later.yaml", &later)]);
     let pods = pods(&outcome, "report");
     let of_job = |job: u32| {
-        let own = pods.iter().filter(|pod| pod.job == Some(job));
-        own.map(|pod| (pod.requests.cpu_milli(), pod.created.as_secs())).collect::<Vec<_>>()
+        let this_pod = pods.iter().filter(|pod| pod.job == Some(job));
+        this_pod.map(|pod| (pod.requests.cpu_milli(), pod.created.as_secs())).collect::<Vec<_>>()
     };
     // The Job of the tenth minute goes on two by two, with the pods that it began with.
     let before = of_job(1);
@@ -119,9 +119,9 @@ fn a_suspended_job_may_be_placed_elsewhere_and_do_nothing_else() {
     let nowhere = job("  suspend: true\n", &template("100m", "nodeSelector: {example.com/zone: none}, "));
     let anywhere = template("200m", "");
     let outcome = changed(&nowhere, &job("  suspend: false\n", &anywhere), "run_time: 60s");
-    let own = pods(&outcome, "report");
-    assert_eq!((own.len(), own[0].requests.cpu_milli()), (1, 200));
-    assert!(own[0].started.is_some() && count(&outcome, EventKind::JobFinished) == 1);
+    let this_pods = pods(&outcome, "report");
+    assert_eq!((this_pods.len(), this_pods[0].requests.cpu_milli()), (1, 200));
+    assert!(this_pods[0].started.is_some() && count(&outcome, EventKind::JobFinished) == 1);
     // Another image is refused, and the whole change with it.
     let other = anywhere.replace("image: a", "image: b");
     let outcome = changed(&nowhere, &job("  suspend: false\n", &other), "run_time: 60s");
@@ -294,7 +294,7 @@ fn restart_period_of_the_kubelet_shortens_delays() {
              workloads: [{{name: report, run_time: 2s, failures: 1}}]"
         );
         let outcome = run("40m", &rest, &format!("{}{}", cluster(0), job("  backoffLimit: 5\n", &template)), &[]);
-        (failed_after(&outcome), outcome.warnings.iter().any(|own| own.contains("max_container_restart_period")))
+        (failed_after(&outcome), outcome.warnings.iter().any(|warning| warning.contains("max_container_restart_period")))
     };
     // Five runs of 2 s; waits of 0, 3, 3, 3 and 3 s, or of 0, 10, 20, 30 and 30 s; a second for each start.
     let (short, _) = failed("1.35", "3s");
@@ -308,9 +308,9 @@ fn restart_period_of_the_kubelet_shortens_delays() {
 #[test]
 fn failed_pods_are_replaced_with_growing_delays() {
     let outcome = under("1.36", ("  backoffLimit: 3\n", &template("100m", "")), "run_time: 4s, failures: 1");
-    let own = pods(&outcome, "report");
-    let waits: Vec<i64> = own.windows(2).map(|two| (two[1].created - two[0].removed.unwrap()).as_secs()).collect();
-    assert_eq!(own.len(), 4);
+    let pods = pods(&outcome, "report");
+    let waits: Vec<i64> = pods.windows(2).map(|two| (two[1].created - two[0].removed.unwrap()).as_secs()).collect();
+    assert_eq!(pods.len(), 4);
     assert!(waits.iter().zip([10, 20, 40]).all(|(wait, least)| (least..=least + 1).contains(wait)), "{waits:?}");
     assert_eq!(count(&outcome, EventKind::JobFailed), 1);
 }
@@ -369,14 +369,14 @@ fn indexes_back_off_and_fail_separately() {
         let failed = noted(&outcome, EventKind::JobFailed);
         (pods(&outcome, "report"), failed.first().map(|event| event.1.split(';').next().unwrap().to_owned()))
     };
-    let (own, reason) = run("1.36", "");
-    assert_eq!((own.len(), reason.as_deref()), (6, Some("FailedIndexes")));
-    let waits: Vec<i64> = own[3..].iter().map(|pod| (pod.created - own[0].removed.unwrap()).as_secs()).collect();
+    let (item, reason) = run("1.36", "");
+    assert_eq!((item.len(), reason.as_deref()), (6, Some("FailedIndexes")));
+    let waits: Vec<i64> = item[3..].iter().map(|pod| (pod.created - item[0].removed.unwrap()).as_secs()).collect();
     assert!(waits.iter().all(|wait| (10..=11).contains(wait)), "each waits for its first failure: {waits:?}");
     let (_, reason) = run("1.36", "  maxFailedIndexes: 1\n");
     assert_eq!(reason.as_deref(), Some("MaxFailedIndexesExceeded"));
-    let (own, reason) = run("1.28", "");
-    assert_eq!((own.len(), reason.as_deref()), (9, Some("BackoffLimitExceeded")), "the release drops the field");
+    let (item, reason) = run("1.28", "");
+    assert_eq!((item.len(), reason.as_deref()), (9, Some("BackoffLimitExceeded")), "the release drops the field");
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn prose(text: &str) -> String {
     let mut fence: Option<String> = None;
     let mut kept = String::new();
     for line in text.lines() {
-        let start: String = line.trim_start().chars().take_while(|own| matches!(own, '`' | '~')).collect();
+        let start: String = line.trim_start().chars().take_while(|character| matches!(character, '`' | '~')).collect();
         if start.len() >= 3 {
             match &fence {
                 None => fence = Some(start),
@@ -47,7 +47,7 @@ fn prose(text: &str) -> String {
     let mut rest = kept.as_str();
     while let Some(at) = rest.find('`') {
         plain += &rest[..at];
-        let run: String = rest[at..].chars().take_while(|own| *own == '`').collect();
+        let run: String = rest[at..].chars().take_while(|character| *character == '`').collect();
         let after = &rest[at + run.len()..];
         rest = after.find(&run).map_or("", |end| &after[end + run.len()..]);
     }
@@ -72,10 +72,10 @@ fn anchors(text: &str) -> BTreeSet<String> {
         if fenced || heading.len() == line.len() || !heading.starts_with(' ') {
             continue;
         }
-        let kept = heading.trim().chars().filter(|own| own.is_alphanumeric() || matches!(own, ' ' | '-' | '_'));
-        let own: String = kept.map(|own| if own == ' ' { '-' } else { own.to_ascii_lowercase() }).collect();
-        let count = seen.entry(own.clone()).or_insert(0);
-        all.insert(if *count == 0 { own.clone() } else { format!("{own}-{count}") });
+        let kept = heading.trim().chars().filter(|character| character.is_alphanumeric() || matches!(character, ' ' | '-' | '_'));
+        let text: String = kept.map(|item| if item == ' ' { '-' } else { item.to_ascii_lowercase() }).collect();
+        let count = seen.entry(text.clone()).or_insert(0);
+        all.insert(if *count == 0 { text.clone() } else { format!("{text}-{count}") });
         *count += 1;
     }
     all
@@ -83,15 +83,15 @@ fn anchors(text: &str) -> BTreeSet<String> {
 
 /// A path without `.` and `..`; nothing if it leads out of the repository.
 fn plain(path: &Path) -> Option<PathBuf> {
-    let mut own = PathBuf::new();
+    let mut this_path = PathBuf::new();
     for part in path.components() {
         match part {
-            Component::ParentDir => own.pop().then_some(())?,
-            Component::Normal(name) => own.push(name),
+            Component::ParentDir => this_path.pop().then_some(())?,
+            Component::Normal(name) => this_path.push(name),
             _ => {}
         }
     }
-    Some(own)
+    Some(this_path)
 }
 
 #[test]
@@ -134,11 +134,11 @@ fn every_link_of_the_documentation_leads_somewhere() {
             let (path, anchor) = target.split_once('#').unwrap_or((&target, ""));
             let place = Path::new(file).with_file_name("").join(path);
             let place = if path.is_empty() { Some(PathBuf::from(file)) } else { plain(&place) };
-            let found = place.filter(|own| root().join(own).exists());
+            let found = place.filter(|place| root().join(place).exists());
             let leads = match found {
                 None => false,
-                Some(own) if !anchor.is_empty() && own.extension().is_some_and(|own| own == "md") => {
-                    anchors(&fs::read_to_string(root().join(own)).unwrap()).contains(anchor)
+                Some(item) if !anchor.is_empty() && item.extension().is_some_and(|extension| extension == "md") => {
+                    anchors(&fs::read_to_string(root().join(item)).unwrap()).contains(anchor)
                 }
                 Some(_) => true,
             };

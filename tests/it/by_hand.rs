@@ -71,7 +71,7 @@ fn first_node(outcome: &Outcome) -> &NodeFacts {
 
 /// The pods that were on the node, without daemons.
 fn pods_on(outcome: &Outcome, node: usize) -> Vec<PodFacts> {
-    outcome.record.pods.iter().filter(|pod| pod.node.is_some_and(|own| own.index() == node)).collect()
+    outcome.record.pods.iter().filter(|pod| pod.node.is_some_and(|this_node| this_node.index() == node)).collect()
 }
 
 /// Pods that are there and scheduled at the end.
@@ -206,8 +206,8 @@ fn a_deleted_deployment_goes_with_its_pods_and_may_come_back() {
     let summary = Summary::from_outcome(&outcome);
     assert_eq!((summary.scaling.rescales, summary.scaling.workloads.len()), (0, 1));
     assert_eq!(summary.scaling.workloads[0].max_replicas_desired, 4);
-    let available: Vec<&str> = summary.availability.workloads.iter().map(|own| &*own.workload).collect();
-    let waited: Vec<u64> = summary.pods.by_workload.iter().map(|own| own.waits.pods).collect();
+    let available: Vec<&str> = summary.availability.workloads.iter().map(|workload| &*workload.workload).collect();
+    let waited: Vec<u64> = summary.pods.by_workload.iter().map(|workload| workload.waits.pods).collect();
     assert_eq!((available, waited), (vec!["shop/web"], vec![6]));
     let table = String::from_utf8(tables::bytes(tables::workloads, &outcome).unwrap()).unwrap();
     let keys: Vec<String> = table.lines().map(|line| line.split(',').take(2).collect::<Vec<_>>().join(",")).collect();

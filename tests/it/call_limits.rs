@@ -50,9 +50,9 @@ fn created(outcome: &Outcome) -> Vec<f64> {
 fn bound(outcome: &Outcome) -> Vec<usize> {
     let mut at: Vec<i64> = outcome.record.pods.iter().filter_map(|pod| pod.scheduled).map(SimTime::as_micros).collect();
     at.sort_unstable();
-    let second = |own: i64| usize::try_from((own - at[0]) / 1_000_000).unwrap();
+    let second = |number: i64| usize::try_from((number - at[0]) / 1_000_000).unwrap();
     let mut counts = vec![0; second(at[at.len() - 1]) + 1];
-    at.iter().for_each(|&own| counts[second(own)] += 1);
+    at.iter().for_each(|&item| counts[second(item)] += 1);
     counts
 }
 
@@ -77,12 +77,12 @@ fn pods_of_five_replica_sets_come_together_and_the_sixth_waits_for_a_worker() {
     let names = ["a", "b", "c", "d", "e", "f"];
     let outcome = run("Deployment", &names, 60, "");
     let first = |name: &str| {
-        let own = outcome.record.pods.iter().filter(|pod| pod.name.starts_with(&format!("{name}-")));
-        own.map(|pod| pod.created).min().unwrap()
+        let this_pod = outcome.record.pods.iter().filter(|pod| pod.name.starts_with(&format!("{name}-")));
+        this_pod.map(|pod| pod.created).min().unwrap()
     };
     let last = |name: &str| {
-        let own = outcome.record.pods.iter().filter(|pod| pod.name.starts_with(&format!("{name}-")));
-        own.map(|pod| pod.created).max().unwrap()
+        let this_pod = outcome.record.pods.iter().filter(|pod| pod.name.starts_with(&format!("{name}-")));
+        this_pod.map(|pod| pod.created).max().unwrap()
     };
     let five = names[..5].iter().map(|name| first(name)).max().unwrap();
     assert!(names[..5].iter().all(|name| last(name) > five), "they take turns");
@@ -115,9 +115,9 @@ fn the_scheduler_binds_fifty_pods_a_second_once_its_burst_is_spent() {
 fn events_of_pods_take_tokens_until_there_have_been_twenty_five_of_a_replica_set() {
     let outcome = run("Deployment", &["one"], 200, "");
     let limits = &outcome.record.controllers.limits;
-    let own = limits.iter().find(|limit| limit.client == "replicaset-controller").unwrap();
+    let limit = limits.iter().find(|limit| limit.client == "replicaset-controller").unwrap();
     // Two hundred pods, twenty-five events, and statuses.
-    assert!((226..=250).contains(&own.calls), "{}", own.calls);
+    assert!((226..=250).contains(&limit.calls), "{}", limit.calls);
 }
 
 #[test]

@@ -102,7 +102,7 @@ template:
     let outcome = simulate(&(shop(4) + template + &room), GATE, "");
     assert_eq!(at_the_end(&outcome), 3, "eight chunks of 900m");
     let told = warnings(&(shop(4) + &room), GATE);
-    assert!(told.iter().any(|own| own.contains("PodTemplate chunk does not exist")), "{told:?}");
+    assert!(told.iter().any(|item| item.contains("PodTemplate chunk does not exist")), "{told:?}");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn who_keeps_no_room_says_why() {
         (&other, GATE, "static-capacity` is not simulated"),
     ] {
         let told = warnings(&(shop(4) + room), settings);
-        assert!(told.iter().any(|own| own.starts_with("CapacityBuffer shop/room") && own.contains(said)), "{told:?}");
+        assert!(told.iter().any(|item| item.starts_with("CapacityBuffer shop/room") && item.contains(said)), "{told:?}");
     }
     assert_eq!(at_the_end(&simulate(&(shop(4) + &room), "versions: { karpenter: v1.14 }", "")), 1);
 }

@@ -101,12 +101,12 @@ fn replacements_are_counted_with_what_they_cost() {
     let churn = Summary::from_outcome(&round_and_round()).churn;
     assert_eq!((churn.evictions, churn.evictions_per_day), (5, Some(120.0)));
     assert!((churn.ready_time_lost_seconds - 150.0).abs() < 1e-9, "{}", churn.ready_time_lost_seconds);
-    let own = &churn.replacements[0];
-    assert_eq!((own.reason.as_str(), own.nodes, own.replaced, own.by_equal), ("underutilized", 5, 5, 5));
+    let replacement = &churn.replacements[0];
+    assert_eq!((replacement.reason.as_str(), replacement.nodes, replacement.replaced, replacement.by_equal), ("underutilized", 5, 5, 5));
     assert!((churn.overlap_hours - 50.0 / 3_600.0).abs() < 1e-6, "{}", churn.overlap_hours);
     assert!((churn.overlap_cost - 50.0 / 3_600.0 * 0.0816).abs() < 1e-9, "{}", churn.overlap_cost);
     assert_eq!(churn.image_bytes, 500_000_000);
-    let ids: Vec<&str> = churn.decisions.iter().map(|own| own.id.as_str()).collect();
+    let ids: Vec<&str> = churn.decisions.iter().map(|decision| decision.id.as_str()).collect();
     assert_eq!(ids, ["d1", "d2", "d3", "d4", "d5"]);
     assert_eq!(CommandId::parse(ids[4]), Some(CommandId(4)));
 }
@@ -115,8 +115,8 @@ fn replacements_are_counted_with_what_they_cost() {
 fn a_node_replaced_by_another_type_is_not_replaced_by_an_equal_one() {
     let mut outcome = round_and_round();
     outcome.record.nodes[1].instance_type = Some(Symbol::new("m7g.xlarge"));
-    let own = &Summary::from_outcome(&outcome).churn.replacements[0];
-    assert_eq!((own.replaced, own.by_equal), (5, 3));
+    let replacement = &Summary::from_outcome(&outcome).churn.replacements[0];
+    assert_eq!((replacement.replaced, replacement.by_equal), (5, 3));
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn a_replacement_that_fails_again_and_again_is_a_cycle() {
     let [cycle] = churn.cycles.as_slice() else { panic!("{:?}", churn.cycles) };
     assert_eq!((cycle.kind.as_str(), cycle.rounds, cycle.evictions), ("replacement failed", 6, 0));
     assert_eq!((cycle.workloads[0].as_str(), cycle.because.as_str()), ("web/frontend", "a replacement is gone"));
-    assert!(churn.decisions.iter().all(|own| own.outcome == "failed" && own.replacements[0].contains("x2gd.4xlarge")));
+    assert!(churn.decisions.iter().all(|decision| decision.outcome == "failed" && decision.replacements[0].contains("x2gd.4xlarge")));
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn what_blocks_consolidation_is_counted_by_node_and_by_look() {
     let mut outcome = synthetic::outcome();
     outcome.record.obstacles = world.into_record(SimTime::ZERO).obstacles;
     let blocked = Summary::from_outcome(&outcome).churn.blocked;
-    let found: Vec<_> = blocked.iter().map(|own| (own.reason.as_str(), own.nodes, own.looks)).collect();
+    let found: Vec<_> = blocked.iter().map(|blocked_figures| (blocked_figures.reason.as_str(), blocked_figures.nodes, blocked_figures.looks)).collect();
     assert_eq!(
         found,
         [("a PodDisruptionBudget", 2, 4), ("nominated for pods", 3, 3), ("no cheaper instance type", 1, 1)]

@@ -52,7 +52,7 @@ fn four_minutes_the_same_pods_go_round_and_explain_says_why() {
     assert_eq!((replaced.reason.as_str(), replaced.replaced), ("underutilized", replaced.by_equal), "{replaced:?}");
     assert!(replaced.by_equal >= 4 && found.churn.evictions_per_day.unwrap() > 1_000.0, "{:?}", found.churn);
 
-    let decision = found.churn.decisions.iter().find(|own| own.outcome == "succeeded").expect("a decision");
+    let decision = found.churn.decisions.iter().find(|decision| decision.outcome == "succeeded").expect("a decision");
     let answer = answer(&scenario, &Subject::Decision { id: decision.id.clone() }).unwrap();
     let why = answer.decision.as_ref().unwrap();
     let removal = why.removal.as_ref().unwrap();
@@ -77,19 +77,19 @@ fn explain_says_of_a_node_what_stands_against_it_and_of_a_pod_where_it_went() {
         answer(&scenario, &Subject::Node { name: name.to_owned(), at: SimTime::from_micros(minutes * 60_000_000) })
     };
     let found = node("default-00001", 2).unwrap();
-    let own = found.node.as_ref().unwrap();
-    let consolidation = own.methods.iter().find(|method| method.method == "consolidation").unwrap();
+    let this_node = found.node.as_ref().unwrap();
+    let consolidation = this_node.methods.iter().find(|method| method.method == "consolidation").unwrap();
     assert!(consolidation.reasons.iter().any(|why| why.contains("consolidateAfter")), "{consolidation:?}");
     // Nobody else is there: its pods would need another node, which is no cheaper.
-    let removal = own.removal.as_ref().unwrap();
+    let removal = this_node.removal.as_ref().unwrap();
     assert_eq!((removal.verdict, removal.launches.len()), ("nothing", 1), "{removal:?}");
     assert!(removal.because.as_ref().unwrap().contains("cheaper"), "{removal:?}");
     assert!(removal.pods.iter().all(|pod| pod.to == "new node"), "{removal:?}");
     let pod = answer(&scenario, &Subject::Pod { name: "shop/worker-00000".to_owned(), at: None }).unwrap();
-    let own = pod.pod.as_ref().unwrap();
-    assert_eq!(own.node.as_deref(), Some("default-00001"));
-    let taken = own.kube_scheduler.iter().find(|verdict| verdict.node == "default-00001").unwrap();
-    assert!(taken.total.is_some(), "{own:?}");
+    let this_pod = pod.pod.as_ref().unwrap();
+    assert_eq!(this_pod.node.as_deref(), Some("default-00001"));
+    let taken = this_pod.kube_scheduler.iter().find(|verdict| verdict.node == "default-00001").unwrap();
+    assert!(taken.total.is_some(), "{this_pod:?}");
     assert!(text(&pod).contains("what kube-scheduler said of each node"), "{}", text(&pod));
 
     let wrong = node("default-0001", 2).unwrap_err();
@@ -121,7 +121,7 @@ fn no_capacity_a_replacement_fails_again_and_again_and_moves_no_pod() {
 #[test]
 fn equal_types_nodes_give_way_to_equal_ones_and_thousands_of_pods_are_evicted_a_day() {
     let found = summary(&scenario("equal-types", &["duration=30m"]), "today");
-    let own = found.churn.replacements.iter().find(|own| own.reason == "underutilized").unwrap();
-    assert!(own.by_equal >= 5 && own.by_equal == own.replaced, "{own:?}");
+    let replacement = found.churn.replacements.iter().find(|replacement| replacement.reason == "underutilized").unwrap();
+    assert!(replacement.by_equal >= 5 && replacement.by_equal == replacement.replaced, "{replacement:?}");
     assert!(found.churn.evictions_per_day.unwrap() > 1_000.0, "{:?}", found.churn.evictions_per_day);
 }

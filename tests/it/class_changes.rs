@@ -211,8 +211,8 @@ fn other_terms_of_security_groups_and_subnets_are_drift() {
 fn a_new_image_replaces_the_nodes_of_classes_that_take_the_newest() {
     const PINNED: &str = "{alias: al2023@v20250101}";
     let run = |selector: &str, more: &str| {
-        let own = class("default", selector, "");
-        simulate(&(own.clone() + &workload()), &own, more)
+        let class = class("default", selector, "");
+        simulate(&(class.clone() + &workload()), &class, more)
     };
     let every = "karpenter: { image_release_every: 90m }\n";
     let released = run(LATEST, every);

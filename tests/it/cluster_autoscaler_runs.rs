@@ -120,7 +120,7 @@ fn ranks_in_a_namespace_that_is_not_read_are_told_to_who_asks_for_ranks() {
     );
     std::fs::write(place.path().join("scenario.yaml"), text).unwrap();
     let (scenario, warnings) = nodecast::scenario::load(&place.path().join("scenario.yaml")).unwrap();
-    assert!(!warnings.iter().any(|own| own.message().contains("priority-expander")), "{warnings:?}");
+    assert!(!warnings.iter().any(|warning| warning.message().contains("priority-expander")), "{warnings:?}");
     let told = |name: &str| {
         let policy = scenario.for_policy(Some(name)).unwrap();
         let resolved = simulation::resolve(&scenario, policy, Catalog::embedded().unwrap(), 1).unwrap();

@@ -78,8 +78,8 @@ fn standard_nodes_slow_down_when_their_credits_are_spent() {
 fn the_mode_is_that_of_the_group_then_of_the_scenario() {
     let standard = "ec2: { cpu_credits: standard }\n";
     assert_eq!(spent(&run("t3.medium", "", "{ constant: 10 }", standard)).len(), 1, "without launch credits, soon");
-    let own = run("t3.medium", ", cpuCredits: unlimited", "{ constant: 10 }", standard);
-    assert!(spent(&own).is_empty() && surcharge(&own) > 0.2);
+    let item = run("t3.medium", ", cpuCredits: unlimited", "{ constant: 10 }", standard);
+    assert!(spent(&item).is_empty() && surcharge(&item) > 0.2);
 }
 
 #[test]

@@ -123,7 +123,7 @@ fn unknown_tests() -> Vec<String> {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(&file);
         let source = sources.entry(file).or_insert_with(|| std::fs::read_to_string(path).unwrap());
         let tests: Vec<&str> = source.split("#[test]\n").skip(1).collect();
-        if !tests.iter().any(|own| own.trim_start().starts_with(&format!("fn {test}()"))) {
+        if !tests.iter().any(|this_test| this_test.trim_start().starts_with(&format!("fn {test}()"))) {
             unknown.push(format!("{row}: {test}"));
         }
     }

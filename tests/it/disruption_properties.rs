@@ -123,7 +123,7 @@ impl Cluster {
             let number: Option<usize> = workload.name.name.as_str().strip_prefix("app-").and_then(|n| n.parse().ok());
             if number.is_some_and(|number| self.services[number].2) {
                 let ready =
-                    workload.pods.iter().filter(|&&own| world.pod(own).is_ready() && world.pod(own).is_active());
+                    workload.pods.iter().filter(|&&pod| world.pod(pod).is_ready() && world.pod(pod).is_active());
                 let ready = ready.count() as u32;
                 assert!(ready + 1 >= workload.replicas, "{ready} of {} at {}", workload.replicas, event.at);
             }

@@ -243,7 +243,7 @@ fn a_whole_object_is_added_or_takes_the_place_of_the_one_that_is_there() {
     let place = Place::new();
     let created = |edits: &[&str]| {
         let mut words = vec!["run", "scenario.yaml", "--duration", "5m", "--out", "here", "--format", "json"];
-        edits.iter().for_each(|own| words.extend(["--set", own]));
+        edits.iter().for_each(|edit| words.extend(["--set", edit]));
         let (out, err, code) = place.nodecast(&words);
         assert_eq!(code, Some(0), "{err}");
         json(&out)["pods"]["created"].as_u64()

@@ -160,6 +160,6 @@ spec: {template: {spec: {nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeC
     for (arch, other) in [("arm64", "amd64"), ("amd64", "arm64")] {
         let outcome = simulate(&(class(&format!("{{name: my-{arch}-image}}")) + both + &pods), "");
         assert!(!outcome.record.nodes.is_empty());
-        assert!(outcome.record.nodes.iter().all(|node| node.arch.is_none_or(|own| own.as_str() != other)), "{arch}");
+        assert!(outcome.record.nodes.iter().all(|node| node.arch.is_none_or(|arch| arch.as_str() != other)), "{arch}");
     }
 }

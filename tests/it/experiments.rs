@@ -262,14 +262,14 @@ fn a_sweep_gives_no_more_seeds_to_what_is_clearly_worse() {
     assert_eq!(files(&place.path("one")), files(&place.path("eight")));
     assert_eq!(knocked["cheapest"], whole["cheapest"]);
     let results = knocked["results"].as_array().unwrap();
-    let after: Vec<u64> = results.iter().filter_map(|own| own["knocked_out_after"].as_u64()).collect();
+    let after: Vec<u64> = results.iter().filter_map(|item| item["knocked_out_after"].as_u64()).collect();
     assert!(!after.is_empty() && after.iter().all(|count| [5, 10].contains(count)), "{knocked}");
-    let run: u64 = results.iter().map(|own| own["knocked_out_after"].as_u64().unwrap_or(12)).sum();
+    let run: u64 = results.iter().map(|item| item["knocked_out_after"].as_u64().unwrap_or(12)).sum();
     assert!(text.contains(&format!("{run} of 72 simulations were run")) && text.contains("seeds"), "{text}");
     // What is left has the figures that it has when nothing is taken out, and what is out is on no front.
-    for (number, (own, of_whole)) in results.iter().zip(whole["results"].as_array().unwrap()).enumerate() {
-        let out = !own["knocked_out_after"].is_null();
-        assert!(out || own["figures"] == of_whole["figures"], "{number}");
+    for (number, (index, of_whole)) in results.iter().zip(whole["results"].as_array().unwrap()).enumerate() {
+        let out = !index["knocked_out_after"].is_null();
+        assert!(out || index["figures"] == of_whole["figures"], "{number}");
         assert!(!out || !knocked["front"].as_array().unwrap().contains(&number.into()), "{number}");
     }
     let csv = fs::read_to_string(place.path("one/sweep.csv")).unwrap();
@@ -458,7 +458,7 @@ fn a_small_service_that_is_switched_off_is_no_better() {
     let (out, _, code) = check(&["--set", off, "--format", "json"]);
     assert_eq!(code, Some(1), "{out}");
     let movements: serde_json::Value = serde_json::from_str(&out).unwrap();
-    let silent = movements.as_array().unwrap().iter().find(|own| own["figure"] == "workloads_silent").unwrap();
+    let silent = movements.as_array().unwrap().iter().find(|array| array["figure"] == "workloads_silent").unwrap();
     assert_eq!((&silent["was"], &silent["is"], &silent["standing"]), (&0.0.into(), &1.0.into(), &"worse".into()));
     let (out, err, code) = place.nodecast(&["diff", "scenario.yaml", "--set", off, "--replications", "1"]);
     assert_eq!(code, Some(0), "{err}");

@@ -102,13 +102,13 @@ fn a_pod_for_which_a_group_grew_is_told_what_was_weighed_and_so_is_the_decision(
     );
     let decision = place.ask(&Subject::Decision { id: "up1".to_owned() }).unwrap();
     assert!((decision.at_seconds - triggered.at.as_secs_f64()).abs() < 1e-6);
-    let own = decision.decision.unwrap();
-    assert_eq!((&*own.reason, &*own.outcome), ("ScaleUp", "succeeded"));
+    let decision = decision.decision.unwrap();
+    assert_eq!((&*decision.reason, &*decision.outcome), ("ScaleUp", "succeeded"));
     let grown = |groups: &[nodecast::experiment::explanation::GroupFigures]| -> Vec<(String, i64)> {
         groups.iter().filter_map(|group| Some((group.group.clone(), group.grows_to?))).collect()
     };
-    assert_eq!(grown(&own.scale_up.unwrap().groups), grown(&weighed.groups));
-    let message = own.events[0].message.clone();
+    assert_eq!(grown(&decision.scale_up.unwrap().groups), grown(&weighed.groups));
+    let message = decision.events[0].message.clone();
     let [(group, to)] = grown(&weighed.groups).try_into().unwrap();
     assert!(message.contains(&format!("{{{group} ")) && message.contains(&format!("->{to} ")), "{message}");
 }

@@ -39,7 +39,7 @@ fn load(fargate: &str, rest: &str, manifests: &str) -> Result<Scenario, String> 
     );
     write("scenario.yaml", &text);
     nodecast::scenario::load(&directory.path().join("scenario.yaml"))
-        .map(|(own, _)| own)
+        .map(|(item, _)| item)
         .map_err(|error| error.to_string())
 }
 
@@ -119,7 +119,7 @@ fn each_pod_has_a_node_of_its_own_that_goes_with_it() {
     assert_eq!(gone.len(), 2);
     assert!(gone.iter().all(|node| node.end == Some(NodeEnd::PodGone)));
     let summary = nodecast::report::Summary::from_outcome(&outcome);
-    let ends: Vec<_> = summary.nodes.terminations.iter().map(|own| (own.name.as_str(), own.count)).collect();
+    let ends: Vec<_> = summary.nodes.terminations.iter().map(|termination| (termination.name.as_str(), termination.count)).collect();
     assert_eq!(ends, [("pod gone", 2)]);
     // They are nobody's On-Demand nodes.
     assert!(outcome.record.samples.iter().all(|sample| sample.nodes_on_demand == 0));
@@ -233,20 +233,20 @@ fn karpenter_launches_nothing_for_pods_of_fargate_and_daemons_do_not_go_there() 
         + AGENT;
     let rest = "duration: 1h\npolicies: [{ name: own, autoscaler: karpenter }, { name: nodes, autoscaler: karpenter, fargate: { profiles: [] } }]";
     let scenario = load(JOBS, rest, &objects).unwrap();
-    let own = run_policy(&scenario, Some("own"));
+    let policy = run_policy(&scenario, Some("own"));
     let of = |outcome: &Outcome, wanted: fn(&NodeOrigin) -> bool| {
         outcome.record.nodes.iter().filter(|node| wanted(&node.origin)).count()
     };
-    assert_eq!(of(&own, |origin| matches!(origin, NodeOrigin::Fargate(_))), 4);
-    assert_eq!(of(&own, |origin| matches!(origin, NodeOrigin::NodePool(_))), 1, "for the one pod of the shop");
-    let daemons = own.record.pods.iter().filter(|pod| pod.name.starts_with("agent")).count();
+    assert_eq!(of(&policy, |origin| matches!(origin, NodeOrigin::Fargate(_))), 4);
+    assert_eq!(of(&policy, |origin| matches!(origin, NodeOrigin::NodePool(_))), 1, "for the one pod of the shop");
+    let daemons = policy.record.pods.iter().filter(|pod| pod.name.starts_with("agent")).count();
     assert_eq!(daemons, 1);
     let nodes = run_policy(&scenario, Some("nodes"));
     assert_eq!(of(&nodes, |origin| matches!(origin, NodeOrigin::Fargate(_))), 0);
     assert!(of(&nodes, |origin| matches!(origin, NodeOrigin::NodePool(_))) >= 3);
     assert!(of_item(&nodes, BillItem::FargateCpu).is_empty());
-    assert!(own.record.events.iter().all(|event| !event.message.contains("Consolidat")));
-    let figures = Summary::from_outcome(&own).nodes;
+    assert!(policy.record.events.iter().all(|event| !event.message.contains("Consolidat")));
+    let figures = Summary::from_outcome(&policy).nodes;
     assert_eq!(figures.launches, 1, "a pod's machine is nothing that EC2 was asked for");
     let booted = figures.launch_to_ready.unwrap();
     assert_eq!(booted.count, 1, "{booted:?}");
@@ -305,8 +305,8 @@ fn profiles_of_an_eksctl_cluster_hold_beside_those_of_the_scenario() {
     assert_eq!(used("", &policy("manifests: [objects.yaml]")), ["jobs"], "applied again");
     assert_eq!(used("", &policy("fargate: { vcpu_quota: 100 }")), ["jobs"]);
     assert_eq!(used("", &policy("fargate: { profiles: [] }")), Vec::<&str>::new());
-    let own = "manifests: [objects.yaml], fargate: { profiles: [] }";
-    assert_eq!(used("", &policy(own)), Vec::<&str>::new(), "nor those that its own ClusterConfig brings");
+    let text = "manifests: [objects.yaml], fargate: { profiles: [] }";
+    assert_eq!(used("", &policy(text)), Vec::<&str>::new(), "nor those that its own ClusterConfig brings");
     let other = "fargate: { profiles: [{ name: other, selectors: [{ namespace: shop }] }] }";
     assert_eq!(used("", &policy(other)), ["other"]);
 }
@@ -353,9 +353,9 @@ fn a_pod_waits_for_an_address_of_its_subnet() {
     let fargate = format!("{JOBS}, spread: round-robin");
     let outcome = run(&fargate, &rest, &deployment("jobs", "web", 6, "cpu: 250m, memory: 256Mi", ""));
     let placed = |from: i64, to: i64| {
-        let own =
+        let pod =
             outcome.record.pods.iter().filter(|pod| pod.scheduled.is_some_and(|one| at(from) <= one && one < at(to)));
-        own.count()
+        pod.count()
     };
     assert_eq!((placed(0, 1_800), placed(2_400, 3_600)), (4, 2), "what is free again is used again");
 }
@@ -396,9 +396,9 @@ fn a_compute_savings_plan_covers_pods_where_it_says_its_discount_on_fargate() {
     assert!((sum(&short.bill.lines, &[BillItem::SavingsPlans]).as_f64() - 0.12).abs() < 2e-3);
     let left = sum(short.bill.net(), &pods).as_f64();
     assert!((left - (listed - 0.15)).abs() < 3e-3, "{left} of {listed}");
-    for own in [&without, &outcome, &short] {
-        let net: Money = own.bill.net().iter().map(|line| line.amount).sum();
-        assert_eq!((net, own.bill.lines.iter().map(|line| line.amount).sum()), (own.bill.total(), net));
+    for without in [&without, &outcome, &short] {
+        let net: Money = without.bill.net().iter().map(|line| line.amount).sum();
+        assert_eq!((net, without.bill.lines.iter().map(|line| line.amount).sum()), (without.bill.total(), net));
     }
 }
 

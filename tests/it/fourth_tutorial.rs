@@ -106,8 +106,8 @@ fn an_empty_node_goes_after_the_provisioners_own_ten_seconds_in_the_logs_order()
         outcome().record.nodes.iter().enumerate().filter(|(_, node)| node.end == Some(NodeEnd::Empty)).collect();
     assert_eq!(removed.len(), 7, "the nodes of five steps, of which one has three");
     for (index, node) in removed {
-        let own = outcome().record.events.iter().filter(|event| event.node.is_some_and(|node| node.index() == index));
-        let end: Vec<(EventKind, &str)> = own
+        let this_event = outcome().record.events.iter().filter(|event| event.node.is_some_and(|node| node.index() == index));
+        let end: Vec<(EventKind, &str)> = this_event
             .skip_while(|event| event.kind != EventKind::NodeEmpty)
             .filter(|event| event.pod.is_none())
             .map(|event| (event.kind, event.message))

@@ -60,12 +60,12 @@ impl Run {
 
     /// Requests that got no answer.
     fn lost(&self) -> f64 {
-        self.summary.requests.iter().map(|own| own.timed_out + own.dropped + own.unanswered).sum()
+        self.summary.requests.iter().map(|request| request.timed_out + request.dropped + request.unanswered).sum()
     }
 
     /// The longest of the 99th percentiles of response times, in seconds.
     fn slowest(&self) -> f64 {
-        self.summary.requests.iter().filter_map(|own| own.p99_seconds).fold(0.0, f64::max)
+        self.summary.requests.iter().filter_map(|request| request.p99_seconds).fold(0.0, f64::max)
     }
 
     fn events(&self, kind: EventKind) -> usize {
@@ -174,15 +174,15 @@ fn every_scenario_loads_without_a_warning_is_in_the_index_and_has_a_readme_with_
             nodecast::scenario::load(&path).unwrap_or_else(|error| panic!("{}: {error}", name.display()));
         assert!(warnings.is_empty(), "{}: {warnings:?}", name.display());
         // Scenarios that belong together share one README.
-        let own = name.ancestors().find(|place| folder().join(place).join("README.md").exists()).unwrap();
+        let ancestor = name.ancestors().find(|place| folder().join(place).join("README.md").exists()).unwrap();
         assert!(
-            index.contains(&format!("({}/)", own.display())),
+            index.contains(&format!("({}/)", ancestor.display())),
             "scenarios/README.md says nothing of {}",
-            own.display()
+            ancestor.display()
         );
-        let text = readme(own.to_str().unwrap());
+        let text = readme(ancestor.to_str().unwrap());
         let command = format!("scenarios/{}/scenario.yaml", name.display());
         let shown = text.lines().any(|line| line.starts_with("nodecast ") && line.contains(&command));
-        assert!(shown || text.contains("cargo bench"), "{}/README.md has no command for it", own.display());
+        assert!(shown || text.contains("cargo bench"), "{}/README.md has no command for it", ancestor.display());
     }
 }

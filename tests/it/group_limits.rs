@@ -62,7 +62,7 @@ fn groups(place: &Place, more: &[&str]) -> Vec<NodeGroup> {
 
 fn sizes(groups: &[NodeGroup]) -> Vec<(&str, u32, u32, u32)> {
     let mut all: Vec<_> =
-        groups.iter().map(|own| (own.name.as_str(), own.min_size, own.desired_size, own.max_size)).collect();
+        groups.iter().map(|group| (group.name.as_str(), group.min_size, group.desired_size, group.max_size)).collect();
     all.sort_unstable();
     all
 }
@@ -97,8 +97,8 @@ fn limits_come_from_aws_and_are_assumed_only_without_it() {
         sizes(&groups),
         [("batch", 0, 4, 40), ("gpus", 0, 0, 5), ("spare", 0, 0, 7), ("system", 1, 2, 5), ("workers", 3, 6, 12)]
     );
-    let named = |name: &str| groups.iter().find(|own| own.name.as_str() == name).unwrap();
-    let types = |name: &str| named(name).instance_types.iter().map(|own| own.as_str()).collect::<Vec<_>>();
+    let named = |name: &str| groups.iter().find(|group| group.name.as_str() == name).unwrap();
+    let types = |name: &str| named(name).instance_types.iter().map(|instance_type| instance_type.as_str()).collect::<Vec<_>>();
     assert_eq!(types("workers"), ["m5.xlarge", "m5a.xlarge"]);
     assert_eq!((types("gpus"), types("spare")), (vec!["g5.xlarge"], vec!["r5.large"]));
     assert!(named("gpus").distribution.is_spot() && named("spare").distribution.is_on_demand());
@@ -130,11 +130,11 @@ fn nodes_without_a_label_of_their_group_are_of_the_one_whose_instances_they_are(
     place.put("asg.json", &all(&[auto_scaling_group("shop workers", [4, 10, 30], &[], &more)]));
     let groups = groups(&place, &["asg.json"]);
     assert_eq!(sizes(&groups), [("shop-workers", 4, 10, 30), ("system", 1, 2, 5)]);
-    let mixed = groups.iter().find(|own| own.name.as_str() == "shop-workers").unwrap();
+    let mixed = groups.iter().find(|group| group.name.as_str() == "shop-workers").unwrap();
     assert!(!mixed.managed && mixed.capacity_rebalance);
     assert_eq!((mixed.distribution.on_demand_base, mixed.distribution.on_demand_percent), (2, 30));
     assert_eq!(mixed.distribution.spot_strategy, SpotStrategy::LowestPrice { pools: 3 });
-    assert_eq!(mixed.instance_types.iter().map(|own| own.as_str()).collect::<Vec<_>>(), ["m5.xlarge", "c5.xlarge"]);
+    assert_eq!(mixed.instance_types.iter().map(|instance_type| instance_type.as_str()).collect::<Vec<_>>(), ["m5.xlarge", "c5.xlarge"]);
     // The run finds the nodes as those of the group.
     let (mut scenario, _) = nodecast::scenario::load(&place.path("own/scenario.yaml")).unwrap();
     scenario.duration = nodecast::domain::SimDuration::from_secs(300);
@@ -156,7 +156,7 @@ fn of_two_clusters(instances: &str) -> String {
 fn groups_of_the_same_name_in_other_clusters_are_left_alone() {
     let place = Place::new();
     let workers = |groups: &[NodeGroup]| {
-        let (_, least, desired, most) = sizes(groups).into_iter().find(|own| own.0 == "workers").unwrap();
+        let (_, least, desired, most) = sizes(groups).into_iter().find(|size| size.0 == "workers").unwrap();
         (least, desired, most)
     };
     // Known by an instance, by another group of the same cluster, or by eksctl's label.
@@ -179,7 +179,7 @@ fn groups_of_the_same_name_in_other_clusters_are_left_alone() {
 #[test]
 fn groups_of_the_same_name_of_which_nothing_says_the_cluster_are_warned_of() {
     let draft = drafted(&of_two_clusters("")).unwrap();
-    let said: Vec<&str> = draft.warnings.iter().map(|own| own.message()).collect();
+    let said: Vec<&str> = draft.warnings.iter().map(|warning| warning.message()).collect();
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(said[0].contains("groups of this name of the clusters dev, shop, and nothing says which"), "{said:?}");
     let text = &draft.files[0].text;
@@ -195,11 +195,11 @@ fn drafted(json: &str) -> Result<Draft, ScenarioError> {
 #[test]
 fn what_is_not_of_this_cluster_or_not_simulated_is_a_warning_and_nothing_is_taken_of_it() {
     let warnings = |json: &str| -> Vec<String> {
-        drafted(json).unwrap().warnings.iter().map(|own| own.message().to_owned()).collect()
+        drafted(json).unwrap().warnings.iter().map(|warning| warning.message().to_owned()).collect()
     };
     let other = all(&[auto_scaling_group("other", [1, 1, 9], &[("eks:cluster-name", "mail")], "")]);
     let said = warnings(&other);
-    assert!(said.iter().any(|own| own.contains("asked of 1 node group, and none is of this dump")), "{said:?}");
+    assert!(said.iter().any(|said| said.contains("asked of 1 node group, and none is of this dump")), "{said:?}");
     assert_eq!(warnings(&all(&[])), Vec::<String>::new());
     let weights = auto_scaling_group(
         "w",
@@ -208,11 +208,11 @@ fn what_is_not_of_this_cluster_or_not_simulated_is_a_warning_and_nothing_is_take
         ", \"MixedInstancesPolicy\": {\"LaunchTemplate\": {\"Overrides\": [{\"InstanceType\": \"m5.xlarge\", \"WeightedCapacity\": \"2\"}]}}",
     );
     let said = warnings(&all(&[weights]));
-    assert!(said.iter().any(|own| own.contains("node group workers: its instances have weights")), "{said:?}");
+    assert!(said.iter().any(|said| said.contains("node group workers: its instances have weights")), "{said:?}");
     let behind = auto_scaling_group("w", [1, 7, 90], &[("eks:nodegroup-name", "workers")], "");
     let said = warnings(&all(&[behind]));
     let words = "node group workers: 7 nodes are wanted by AWS, and the dump shows 6";
-    assert!(said.iter().any(|own| own == words), "{said:?}");
+    assert!(said.iter().any(|said| said == words), "{said:?}");
 }
 
 #[test]
@@ -230,6 +230,6 @@ fn json_of_the_aws_cli_that_cannot_be_used_is_answered_with_its_place_and_a_way_
     ] {
         let shown = drafted(json).unwrap_err().render();
         let flat = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(flat.contains("aws.json:1:") && words.iter().all(|own| flat.contains(own)), "{json}: {shown}");
+        assert!(flat.contains("aws.json:1:") && words.iter().all(|word| flat.contains(word)), "{json}: {shown}");
     }
 }

@@ -31,7 +31,7 @@ fn load(policy: &str, more: &str, files: &[(&str, &str)]) -> Result<(Scenario, V
     let file = place.path().join("scenario.yaml");
     std::fs::write(&file, text).unwrap();
     let (scenario, warnings) = nodecast::scenario::load(&file).map_err(|error| error.to_string())?;
-    Ok((scenario, warnings.iter().map(|own| (own.effect(), own.message().to_owned())).collect()))
+    Ok((scenario, warnings.iter().map(|warning| (warning.effect(), warning.message().to_owned())).collect()))
 }
 
 fn simulate(scenario: &Scenario) -> Outcome {
@@ -176,10 +176,10 @@ fn a_managed_group_has_one_architecture_and_a_volume_as_large_as_its_image() {
     let sizes = "minSize: 0, maxSize: 5, desiredCapacity: 0";
     let mixed = format!("- {{name: w, instanceTypes: [m6g.xlarge, m6i.xlarge], {sizes}}}");
     assert!(said(&cluster(&mixed)).unwrap_err().contains("m6g.xlarge is arm64, m6i.xlarge is amd64"));
-    let own = format!(
+    let text = format!(
         "nodeGroups:\n- {{name: w, instancesDistribution: {{instanceTypes: [m6g.xlarge, m6i.xlarge]}}, {sizes}}}"
     );
-    assert!(said(&cluster(&own)).unwrap().contains("do not start unless the group has a launch template for each"));
+    assert!(said(&cluster(&text)).unwrap().contains("do not start unless the group has a launch template for each"));
     let listed = |managed: bool| {
         let groups = format!(
             "nodeGroups: [{{ name: w, managed: {managed}, instanceTypes: [m6g.xlarge, m6i.xlarge], min: 0, max: 5, desired: 0 }}]"
@@ -239,13 +239,13 @@ fn update_names_keys_that_change_without_effect() {
     );
     assert_eq!(said("instanceType: m6i.large", "instanceTypes: [m6i.large]", ""), "");
     assert_eq!(said("labels: {a: b}", "labels: {a: c}, amiFamily: AmazonLinux2023", ""), "");
-    let own = "nodeGroups:\n";
-    assert!(said("labels: {a: b}", "labels: {a: c}", own).contains("(`labels` changed without effect)"));
+    let text = "nodeGroups:\n";
+    assert!(said("labels: {a: b}", "labels: {a: c}", text).contains("(`labels` changed without effect)"));
     assert!(
-        said("ami: ami-1, overrideBootstrapCommand: x", "ami: ami-2, overrideBootstrapCommand: x", own)
+        said("ami: ami-1, overrideBootstrapCommand: x", "ami: ami-2, overrideBootstrapCommand: x", text)
             .contains("No node is replaced")
     );
     let distribution =
         |price: &str| format!("instancesDistribution: {{instanceTypes: [m6i.large], maxPrice: {price}}}");
-    assert!(said(&distribution("0.1"), &distribution("0.2"), own).contains("`instancesDistribution`"));
+    assert!(said(&distribution("0.1"), &distribution("0.2"), text).contains("`instancesDistribution`"));
 }

@@ -173,7 +173,7 @@ fn files_have_neither_formulas_nor_control_characters() {
     let files = ["report", "swept"].into_iter().flat_map(|folder| std::fs::read_dir(place.path(folder)).unwrap());
     let mut quoted = [0, 0];
     for path in files.map(|entry| entry.unwrap().path()) {
-        let is = |end: &str| path.extension().is_some_and(|own| own == end);
+        let is = |end: &str| path.extension().is_some_and(|extension| extension == end);
         let text = std::fs::read_to_string(&path).unwrap();
         if is("svg") || is("html") || is("csv") {
             let forbidden = text.chars().find(|c| c.is_control() && !"\n\t".contains(*c));

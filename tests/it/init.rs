@@ -179,20 +179,20 @@ fn the_scenario_of_a_dump_runs_and_begins_as_the_dump_was() {
     let (manifests, _) = nodecast::scenario::load(&place.path("own/scenario.yaml")).unwrap();
     let deployments = &manifests.policies[0].manifests.deployments;
     assert_eq!(deployments.len(), 30);
-    let wanted: u32 = deployments.iter().map(|own| own.replicas.unwrap()).sum();
+    let wanted: u32 = deployments.iter().map(|deployment| deployment.replicas.unwrap()).sum();
     assert_eq!(wanted, 108);
     let created = fs::read_to_string(place.path("out/pods.csv")).unwrap();
-    for own in deployments {
-        let prefix = format!("{}-", own.name.name);
+    for deployment in deployments {
+        let prefix = format!("{}-", deployment.name.name);
         let made = created.lines().filter(|line| line.split(',').any(|cell| cell.starts_with(&prefix))).count();
-        assert!(made >= own.replicas.unwrap() as usize, "{}: {made}", own.name);
+        assert!(made >= deployment.replicas.unwrap() as usize, "{}: {made}", deployment.name);
     }
     let changed: Vec<&Value> = summary["scaling"]["workloads"].as_array().unwrap().iter().collect();
     assert_eq!(changed.len(), 30);
     let evicted: Vec<&str> = created.lines().filter(|line| line.contains(",true,")).collect();
-    let moved = |own: &Value| evicted.iter().any(|pod| pod.split(',').nth(1) == own["workload"].as_str());
-    let rescaled: Vec<&&Value> = changed.iter().filter(|own| own["rescales"] != 0).collect();
-    assert!(rescaled.len() <= 1 && rescaled.iter().all(|own| moved(own)), "the load holds the replicas: {rescaled:?}");
+    let moved = |value: &Value| evicted.iter().any(|pod| pod.split(',').nth(1) == value["workload"].as_str());
+    let rescaled: Vec<&&Value> = changed.iter().filter(|item| item["rescales"] != 0).collect();
+    assert!(rescaled.len() <= 1 && rescaled.iter().all(|rescaled| moved(rescaled)), "the load holds the replicas: {rescaled:?}");
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn a_dump_tells_how_the_vertical_pod_autoscaler_is_started_and_what_pods_use() {
     ] {
         assert!(scenario.contains(line), "{line}\n{scenario}");
     }
-    let warned = |words: &str| draft.warnings.iter().any(|own| own.message().contains(words));
+    let warned = |words: &str| draft.warnings.iter().any(|warning| warning.message().contains(words));
     assert!(
         warned("the flag `--storage` of vpa-recommender is left out") && !warned("PodMetrics"),
         "{:?}",
@@ -285,7 +285,7 @@ fn a_dump_tells_how_karpenter_is_set_up() {
     let section = "\nkarpenter:                          # as its Deployment sets it up\n  interruption_queue: false\n  \
         batch_idle_duration: 2s\n  batch_max_duration: 20s\n  feature_gates: { spot_to_spot_consolidation: true, node_repair: true }\n";
     assert!(draft.files[0].text.contains(section), "{}", draft.files[0].text);
-    let warned = |words: &str| draft.warnings.iter().any(|own| own.message().contains(words));
+    let warned = |words: &str| draft.warnings.iter().any(|warning| warning.message().contains(words));
     assert!(warned("Karpenter's `PREFERENCE_POLICY` comes from a ConfigMap"), "{:?}", draft.warnings);
 }
 
@@ -300,14 +300,14 @@ fn what_eksctl_and_kube_scheduler_are_told_is_carried_where_there_are_no_nodes()
     let (_, err, code) = place.nodecast(&["init", "own", "--from", "cluster.yaml"]);
     assert_eq!(code, Some(0), "{err}");
     let (scenario, warnings) = nodecast::scenario::load(&place.path("own/scenario.yaml")).unwrap();
-    let disagrees = |own: &nodecast::scenario::error::Warning| own.message().contains("ClusterConfig says");
+    let disagrees = |warning: &nodecast::scenario::error::Warning| warning.message().contains("ClusterConfig says");
     assert!(!warnings.iter().any(disagrees), "{warnings:?}");
     let manifests = &scenario.policies[0].manifests;
     assert_eq!((scenario.region.as_str(), manifests.node_groups.len()), ("eu-west-1", 1));
     assert_eq!(scenario.policies[0].versions.kubernetes.to_string(), "1.33");
     assert!(manifests.scheduler.is_some());
     let draft = drafted(&format!("{}\n---\n{config}", small_yaml())).unwrap();
-    let warned = |words: &str| draft.warnings.iter().any(|own| own.message().contains(words));
+    let warned = |words: &str| draft.warnings.iter().any(|warning| warning.message().contains(words));
     assert!(warned("the ClusterConfig is left out: node groups"), "{:?}", draft.warnings);
 }
 
@@ -323,7 +323,7 @@ fn fargate_profiles_of_a_cluster_config_are_kept_beside_the_nodes_of_a_dump() {
     assert!(err.contains("the ClusterConfig is left out but for its Fargate profiles"), "{err}");
     let (scenario, _) = nodecast::scenario::load(&place.path("own/scenario.yaml")).unwrap();
     let manifests = &scenario.policies[0].manifests;
-    let profiles: Vec<&str> = manifests.fargate_profiles.iter().map(|own| own.name.as_str()).collect();
+    let profiles: Vec<&str> = manifests.fargate_profiles.iter().map(|fargate_profile| fargate_profile.name.as_str()).collect();
     assert_eq!(profiles, ["jobs"]);
     assert!(!manifests.node_groups.iter().any(|group| group.name.as_str() == "spare"));
     assert_eq!(scenario.region.as_str(), "eu-west-1", "the nodes say where they are");

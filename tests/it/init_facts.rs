@@ -200,7 +200,7 @@ fn sizes(place: &Place) -> Vec<(String, u32, u32, u32)> {
     let (scenario, _) = nodecast::scenario::load(&place.path("own/scenario.yaml")).unwrap();
     let groups = scenario.policies[0].manifests.node_groups.iter();
     let mut all: Vec<_> =
-        groups.map(|own| (own.name.to_string(), own.min_size, own.desired_size, own.max_size)).collect();
+        groups.map(|group| (group.name.to_string(), group.min_size, group.desired_size, group.max_size)).collect();
     all.sort_unstable();
     all
 }
@@ -305,8 +305,8 @@ fn average_target_reads_what_was_measured_for_each() {
     let text = |more: &str| read(&drafted(&[("cluster.yaml", &(base.clone() + more))]).0, "own/scenario.yaml");
     let average = "{type: AverageValue, averageValue: \"20\"}";
     let both = "{averageValue: 12500m, value: \"0\"}";
-    let own = text(&external("", "depth", average, both));
-    assert!(own.contains("{ metric: depth, values: [{ at: 0s, value: 37.5 }] }"), "{own}");
+    let this_text = text(&external("", "depth", average, both));
+    assert!(this_text.contains("{ metric: depth, values: [{ at: 0s, value: 37.5 }] }"), "{this_text}");
     let value = text(&external("", "depth", "{type: Value, value: \"20\"}", "{averageValue: \"7\", value: \"21\"}"));
     assert!(value.contains("{ metric: depth, values: [{ at: 0s, value: 21 }] }"), "{value}");
     let of_keda =
@@ -410,12 +410,12 @@ fn instances_of_one_object_count_as_one_workload() {
         let summary: serde_json::Value = serde_json::from_str(&out).unwrap();
         assert!(!summary["warnings"].to_string().contains("is not in the scenario"), "{}", summary["warnings"]);
         let all = summary["availability"]["workloads"].as_array().unwrap();
-        let own: Vec<_> = all.iter().filter(|own| own["workload"].as_str().unwrap().contains("ledger")).collect();
-        assert_eq!(own.len(), 1, "{all:?}");
-        assert_eq!(own[0]["workload"], "data/ledger");
-        assert_eq!(own[0]["wanted_pod_minutes"], 90.0);
-        assert!(own[0]["unavailable_pod_minutes"].as_f64().unwrap() > 0.0, "{}", own[0]);
-        assert_eq!(own[0]["at_zero_seconds"], 0.0, "{}", own[0]);
+        let item: Vec<_> = all.iter().filter(|item| item["workload"].as_str().unwrap().contains("ledger")).collect();
+        assert_eq!(item.len(), 1, "{all:?}");
+        assert_eq!(item[0]["workload"], "data/ledger");
+        assert_eq!(item[0]["wanted_pod_minutes"], 90.0);
+        assert!(item[0]["unavailable_pod_minutes"].as_f64().unwrap() > 0.0, "{}", item[0]);
+        assert_eq!(item[0]["at_zero_seconds"], 0.0, "{}", item[0]);
     }
 }
 

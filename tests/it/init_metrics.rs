@@ -35,7 +35,7 @@ const MEMORY: &str = "{type: Resource, resource: {name: memory, target: {type: U
 const NO_CPU: &str = "{type: Resource, resource: {name: cpu, current: {averageUtilization: 0, averageValue: \"0\"}}}";
 
 fn warnings(draft: &Draft) -> Vec<&str> {
-    draft.warnings.iter().map(|own| own.message()).collect()
+    draft.warnings.iter().map(|warning| warning.message()).collect()
 }
 
 #[test]

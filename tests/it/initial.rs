@@ -128,7 +128,7 @@ fn every_pod_is_where_it_was(outcome: &Outcome, objects: &[Value]) {
         })
         .collect();
     let mut pods = 0;
-    for pod in objects.iter().filter(|own| own["kind"] == "Pod") {
+    for pod in objects.iter().filter(|object| object["kind"] == "Pod") {
         let name = pod["metadata"]["name"].as_str().unwrap();
         assert_eq!(found.get(&(name.to_owned(), SimTime::ZERO)).copied(), pod["spec"]["nodeName"].as_str(), "{name}");
         pods += 1;
@@ -238,8 +238,8 @@ fn cluster(manifests: &str, dump: &str, more: &str) -> Place {
 
 /// Messages of the events of a kind, with the node and the pod that they are about.
 fn told(outcome: &Outcome, kind: EventKind) -> Vec<String> {
-    let own = outcome.record.events.iter().filter(|event| event.kind == kind);
-    own.map(|event| {
+    let this_event = outcome.record.events.iter().filter(|event| event.kind == kind);
+    this_event.map(|event| {
         let node = event.node.map_or("", |node| outcome.record.nodes[node.index()].name.as_str());
         let pod = event.pod.and_then(|pod| outcome.record.pods.name(pod)).unwrap_or_default();
         format!("{node} {pod}: {}", event.message).trim().to_owned()

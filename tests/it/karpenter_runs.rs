@@ -253,7 +253,7 @@ fn a_node_that_its_pods_do_not_leave_counts_as_draining_and_a_warning_says_what_
     let told = stuck(&bounded.run());
     assert!(
         told.iter()
-            .any(|own| own.contains("default/web allows no disruptions") && own.ends_with("will end the drain)")),
+            .any(|item| item.contains("default/web allows no disruptions") && item.ends_with("will end the drain)")),
         "{told:?}"
     );
 }

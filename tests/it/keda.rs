@@ -169,8 +169,8 @@ fn a_workload_follows_the_pods_of_another() {
     let manifests = format!("{}{}{}", cluster(1), deployment("leader", 2), scaled_object(spec));
     let rest = "timeline: [{at: 10m, scale: {workload: leader, replicas: 12}}]";
     let outcome = run("30m", rest, &manifests, &[]);
-    let own: Vec<_> = changes(&outcome).into_iter().filter(|change| change.1 == "Rescaled").collect();
-    assert_eq!(own.iter().map(|change| (change.2, change.3)).collect::<Vec<_>>(), [(1, 4), (4, 6)], "12 pods over 2");
+    let this_change: Vec<_> = changes(&outcome).into_iter().filter(|change| change.1 == "Rescaled").collect();
+    assert_eq!(this_change.iter().map(|change| (change.2, change.3)).collect::<Vec<_>>(), [(1, 4), (4, 6)], "12 pods over 2");
 }
 
 #[test]

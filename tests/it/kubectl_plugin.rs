@@ -66,14 +66,14 @@ fn a_scenario_is_made_of_the_cluster_that_kubectl_shows() {
     assert_eq!((err.as_str(), code), ("", Some(0)), "{out}");
     assert!(out.contains("wrote own/scenario.yaml") && place.path("own/workloads.yaml").exists(), "{out}");
     assert_eq!(asked.len(), 4, "{asked:?}");
-    assert!(asked.iter().all(|own| own.starts_with("--context=prod ")), "{asked:?}");
+    assert!(asked.iter().all(|item| item.starts_with("--context=prod ")), "{asked:?}");
     let fields = "--field-selector=metadata.namespace!=a,metadata.namespace!=b -o yaml";
     assert!(asked[1].contains("get deployments.apps,") && asked[1].ends_with(fields), "{asked:?}");
     // Kinds that the cluster does not know would make kubectl fail.
-    assert!(!asked.iter().any(|own| own.contains("keda") || own.contains("secret")), "{asked:?}");
+    assert!(!asked.iter().any(|item| item.contains("keda") || item.contains("secret")), "{asked:?}");
     assert!(asked[2].contains("get nodes,") && !asked[2].contains("field-selector"), "nodes know no such field");
     // Nothing of the dump stays behind.
-    let left = fs::read_dir(place.path(".")).unwrap().map(|own| own.unwrap().file_name().into_string().unwrap());
+    let left = fs::read_dir(place.path(".")).unwrap().map(|dir| dir.unwrap().file_name().into_string().unwrap());
     let left: BTreeSet<String> = left.filter(|name| name.starts_with("tmp.")).collect();
     assert_eq!(left, BTreeSet::new());
 }

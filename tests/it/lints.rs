@@ -57,9 +57,9 @@ fn every_table_of_lints_is_registered() {
 fn every_lint_is_raised_somewhere() {
     let (_, others) = sources();
     let is_word = |text: &str, name: &str| {
-        let own = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let matches = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let mut places = text.match_indices(name);
-        places.any(|(at, _)| !text[..at].ends_with(own) && !text[at + name.len()..].starts_with(own))
+        places.any(|(at, _)| !text[..at].ends_with(matches) && !text[at + name.len()..].starts_with(matches))
     };
     let unused: Vec<&str> =
         lints::all().map(|lint| lint.name()).filter(|name| !others.iter().any(|text| is_word(text, name))).collect();

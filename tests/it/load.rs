@@ -198,7 +198,7 @@ fn warnings_of(requests: &str, more: &str, duration: &str, files: &[(&str, &str)
     );
     write("scenario.yaml", &text);
     let (_, warnings) = nodecast::scenario::load(&directory.path().join("scenario.yaml")).unwrap();
-    warnings.iter().map(|own| own.message().to_owned()).collect()
+    warnings.iter().map(|warning| warning.message().to_owned()).collect()
 }
 
 #[test]

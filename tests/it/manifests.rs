@@ -168,9 +168,9 @@ spec: {subnetSelector: {a: b}}
     );
     let text = "name: old\nregion: us-east-1\nduration: 1h\nmanifests: [pool.yaml]\n";
     let (scenario, told) = load(&[("scenario.yaml", text), ("pool.yaml", &both)]);
-    let left: Vec<&str> = scenario.policies[0].manifests.node_pools.iter().map(|own| own.name.as_str()).collect();
+    let left: Vec<&str> = scenario.policies[0].manifests.node_pools.iter().map(|node_pool| node_pool.name.as_str()).collect();
     assert_eq!(left, ["new"]);
-    assert!(told.iter().any(|own| own.starts_with("Provisioner old is left out: Karpenter v1.13")), "{told:?}");
+    assert!(told.iter().any(|item| item.starts_with("Provisioner old is left out: Karpenter v1.13")), "{told:?}");
     assert_eq!(warnings("versions: {karpenter: v0.32}\n"), Vec::<String>::new());
 }
 
@@ -297,7 +297,7 @@ timeline: [{at: 5m, manifests: [job.yaml]}, {at: 10m, manifests: [job.yaml]}]
     };
     assert_eq!(names(&scenario.policies[0].manifests), ["import-", "import-2"]);
     let later: Vec<Vec<&'static str>> =
-        scenario.timeline.iter().filter_map(|step| step.action.applied()).map(|own| names(own)).collect();
+        scenario.timeline.iter().filter_map(|step| step.action.applied()).map(|applied| names(applied)).collect();
     assert_eq!(later, [["import-3"], ["import-4"]]);
     assert_eq!(warnings.len(), 4, "each needs a run time of its own: {warnings:?}");
 }

@@ -182,11 +182,11 @@ fn new_nodes_have_the_labels_that_pods_select_by_whoever_gave_them() {
         labels.iter().map(|(key, value)| format!("{key}={value}")).collect()
     };
     let group = |name: &str| {
-        scenario.policies[0].manifests.node_groups.iter().find(|own| own.name.as_str() == name).unwrap().clone()
+        scenario.policies[0].manifests.node_groups.iter().find(|node_group| node_group.name.as_str() == name).unwrap().clone()
     };
     let workers = shown(&group("workers").labels);
     assert!(workers.contains(&"alpha.eksctl.io/nodegroup-name=workers".to_owned()), "{workers:?}");
-    assert!(!workers.iter().any(|own| own.contains("cluster-name")), "nothing asks for it: {workers:?}");
+    assert!(!workers.iter().any(|worker| worker.contains("cluster-name")), "nothing asks for it: {workers:?}");
     let batch = group("batch");
     let labels = ["alpha.eksctl.io/nodegroup-name=batch", "node.kubernetes.io/lifecycle=spot"];
     assert_eq!(shown(&batch.labels), labels, "what something asks for, and nothing else under such prefixes");
@@ -195,10 +195,10 @@ fn new_nodes_have_the_labels_that_pods_select_by_whoever_gave_them() {
     assert!(text.contains("its nodes' label node.kubernetes.io/lifecycle says so"), "{text}");
     assert!(text.contains("(4 Spot)"), "{text}");
     let pools = &scenario.policies[2].manifests.node_pools;
-    let pool = pools.iter().find(|own| own.name.as_str() == "workers").unwrap();
+    let pool = pools.iter().find(|pool| pool.name.as_str() == "workers").unwrap();
     let labels = shown(&pool.labels);
-    for own in ["alpha.eksctl.io/nodegroup-name=workers", "eks.amazonaws.com/nodegroup=workers"] {
-        assert!(labels.contains(&own.to_owned()), "{labels:?}");
+    for text in ["alpha.eksctl.io/nodegroup-name=workers", "eks.amazonaws.com/nodegroup=workers"] {
+        assert!(labels.contains(&text.to_owned()), "{labels:?}");
     }
     let mut shortened = scenario.clone();
     shortened.duration = nodecast::domain::SimDuration::from_secs(2 * 3_600);

@@ -59,16 +59,16 @@ fn amount(summary: &Summary, item: &str) -> f64 {
 
 #[test]
 fn services_and_ingresses_call_for_load_balancers_that_carry_their_requests() {
-    let own = summary("2026-06-10T00:00:00Z", "1.36", "");
+    let this_summary = summary("2026-06-10T00:00:00Z", "1.36", "");
     // Ten hours of one of each kind at 0.0225. Some 360,000 requests of 20 kB are 7.2 GB at 0.006; nothing is known of what the Ingress carries.
-    assert!((amount(&own, "load balancers") - 0.45).abs() < 1e-9, "{}", amount(&own, "load balancers"));
-    let capacity = amount(&own, "load balancer capacity units");
+    assert!((amount(&this_summary, "load balancers") - 0.45).abs() < 1e-9, "{}", amount(&this_summary, "load balancers"));
+    let capacity = amount(&this_summary, "load balancer capacity units");
     assert!((capacity / 0.0432 - 1.0).abs() < 0.05, "{capacity}");
-    let network = amount(&own, "load balancers") + capacity;
-    assert!((own.cost.without_network.unwrap() - (own.cost.total - network)).abs() < 1e-9);
+    let network = amount(&this_summary, "load balancers") + capacity;
+    assert!((this_summary.cost.without_network.unwrap() - (this_summary.cost.total - network)).abs() < 1e-9);
     let without = summary("2026-06-10T00:00:00Z", "1.36", "ec2: { billing: { load_balancers: none } }\n");
     assert_eq!((amount(&without, "load balancers"), without.cost.without_network), (0.0, None));
-    assert!((without.cost.total - own.cost.without_network.unwrap()).abs() < 1e-9);
+    assert!((without.cost.total - this_summary.cost.without_network.unwrap()).abs() < 1e-9);
 }
 
 #[test]
@@ -78,8 +78,8 @@ fn a_load_balancer_that_a_timeline_brings_or_takes_away_is_billed_while_it_is_th
         let outcome = outcome("2026-06-10T00:00:00Z", "1.36", timeline, later);
         let warnings = outcome.warnings.texts().join("\n");
         assert!(!warnings.contains("load balancer"), "{warnings}");
-        let own = Summary::from_outcome(&outcome);
-        (amount(&own, "load balancers"), amount(&own, "load balancer capacity units"))
+        let summary = Summary::from_outcome(&outcome);
+        (amount(&summary, "load balancers"), amount(&summary, "load balancer capacity units"))
     };
     let object = |name: &str, spec: &str| {
         format!(
@@ -227,10 +227,10 @@ fn a_node_group_of_windows_has_a_larger_root_volume() {
 fn nodes_of_public_subnets_pay_for_their_addresses_and_near_calls_do_not_leave_their_zone() {
     let subnets = "ec2:\n  network: { subnets: [{ zone: us-east-1a, cidr: 10.0.0.0/20, public: true }, { zone: us-east-1b, cidr: 10.0.16.0/20 }] }\n  \
                    billing: { cross_zone: {} }\n";
-    let own = summary("2026-06-10T00:00:00Z", "1.36", subnets);
+    let summary = summary("2026-06-10T00:00:00Z", "1.36", subnets);
     let node = 0.005 * 10.0;
-    assert!((amount(&own, "public IPv4") - node).abs() < 1e-6, "one of two nodes: {}", amount(&own, "public IPv4"));
-    assert!(amount(&own, "cross-zone transfer").abs() < 1e-9, "its Service keeps calls near");
+    assert!((amount(&summary, "public IPv4") - node).abs() < 1e-6, "one of two nodes: {}", amount(&summary, "public IPv4"));
+    assert!(amount(&summary, "cross-zone transfer").abs() < 1e-9, "its Service keeps calls near");
 }
 
 #[test]

@@ -128,7 +128,7 @@ fn an_additional_volume_that_eksctl_does_not_make_costs_nothing_and_is_named() {
     let outcome = run(&scenario("policies: [{ name: only, autoscaler: static }]"), &eksctl(keys));
     assert_eq!(hourly(&outcome), month("6.4"));
     let read = read_manifests(&Source::new("cluster.yaml", eksctl(keys))).unwrap();
-    assert!(read.warnings.iter().any(|own| own.message().contains("no additional volume")), "{:?}", read.warnings);
+    assert!(read.warnings.iter().any(|warning| warning.message().contains("no additional volume")), "{:?}", read.warnings);
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn load(objects: &str, later: &str, more: &str) -> Scenario {
          ec2: {{ capacity: infinite }}\n{timeline}{POLICIES}{more}"
     );
     write("scenario.yaml", &text);
-    nodecast::scenario::load(&directory.path().join("scenario.yaml")).map(|(own, _)| own).unwrap()
+    nodecast::scenario::load(&directory.path().join("scenario.yaml")).map(|(item, _)| item).unwrap()
 }
 
 fn run(scenario: &Scenario, policy: &str) -> Outcome {
@@ -128,7 +128,7 @@ fn every_node_is_labelled_by_its_kubelet_and_by_the_cloud() {
             // A pod on Fargate has a machine of no type.
             let absent = policy == "fargate" && key == "beta.kubernetes.io/instance-type";
             assert_eq!(values.is_empty(), absent, "{policy}: {key}");
-            let (_, stated) = *BY_KUBELET.iter().chain(&BY_CLOUD).chain([&ZONE_ID]).find(|own| own.0 == key).unwrap();
+            let (_, stated) = *BY_KUBELET.iter().chain(&BY_CLOUD).chain([&ZONE_ID]).find(|kubelet| kubelet.0 == key).unwrap();
             let free =
                 policy == "auto" && key != "beta.kubernetes.io/os" && !key.starts_with("failure") && key != ZONE_ID.0;
             assert!(free || values.iter().all(|value| value == stated), "{policy}: {key} is {values:?}");

@@ -89,7 +89,7 @@ fn extended_resources_let_pods_be_placed_that_no_type_could_hold() {
     let with = simulate(&(manifests + &overlay("fuse", "m6i", "capacity: {smarter-devices/fuse: 2}")), None, GATE);
     assert_eq!(waiting(&with), 0);
     let on_m6i =
-        with.record.nodes.iter().filter(|node| node.instance_type.is_some_and(|own| own.as_str().starts_with("m6i")));
+        with.record.nodes.iter().filter(|node| node.instance_type.is_some_and(|instance_type| instance_type.as_str().starts_with("m6i")));
     assert!(on_m6i.count() >= 2, "two of them share a node");
 }
 
@@ -105,7 +105,7 @@ fn without_the_gate_or_the_release_an_overlay_changes_nothing_and_that_is_said()
         ),
     ] {
         let told = warnings(&manifests, settings);
-        assert!(told.iter().any(|own| own.contains(said)), "{told:?}");
+        assert!(told.iter().any(|item| item.contains(said)), "{told:?}");
     }
     assert_eq!(families(&simulate(&manifests, None, "")), families(&plain));
 }
@@ -117,9 +117,9 @@ fn conflicts_and_overlays_that_select_nothing_are_told() {
         + &overlay("b", "m6i", "price: \"0.2\"")
         + &overlay("c", "x9z", "price: \"0.2\"");
     let told = warnings(&manifests, GATE);
-    assert!(told.iter().any(|own| own.starts_with("NodeOverlay a is not ready (`Conflict`)")), "{told:?}");
-    assert!(told.iter().any(|own| own.starts_with("NodeOverlay c selects no instance type")), "{told:?}");
-    assert!(!told.iter().any(|own| own.starts_with("NodeOverlay b")), "{told:?}");
+    assert!(told.iter().any(|item| item.starts_with("NodeOverlay a is not ready (`Conflict`)")), "{told:?}");
+    assert!(told.iter().any(|item| item.starts_with("NodeOverlay c selects no instance type")), "{told:?}");
+    assert!(!told.iter().any(|item| item.starts_with("NodeOverlay b")), "{told:?}");
 }
 
 #[test]

@@ -8,8 +8,8 @@ use crate::keda::{cluster, deployment, run};
 
 /// A Deployment whose pods request so much memory, of a priority class if one is named.
 fn requesting(name: &str, replicas: u32, memory: &str, class: &str) -> String {
-    let own = deployment(name, replicas).replace("memory: 64Mi", &format!("memory: {memory}"));
-    own.replace("    spec:\n", &format!("    spec:\n      priorityClassName: {class}\n"))
+    let deployment = deployment(name, replicas).replace("memory: 64Mi", &format!("memory: {memory}"));
+    deployment.replace("    spec:\n", &format!("    spec:\n      priorityClassName: {class}\n"))
 }
 
 const CLASSES: &str = "---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: high}\nvalue: 1000\n\

@@ -33,7 +33,7 @@ const UPDATE: &str = "update_group: { group: workers, ami: ami-new }";
 /// Nodes of which an instance ran at a time.
 fn running(outcome: &Outcome, at: SimTime) -> usize {
     let is_there =
-        |node: &&NodeFacts| node.running.is_some_and(|own| own <= at) && node.terminating.is_none_or(|own| at < own);
+        |node: &&NodeFacts| node.running.is_some_and(|node| node <= at) && node.terminating.is_none_or(|terminating| at < terminating);
     outcome.record.nodes.iter().filter(is_there).count()
 }
 
@@ -139,8 +139,8 @@ fn steps_of_other_groups_are_refused() {
     let error = |group: &str, step: &str| try_load(&scenario(2, group, step, ""), "").unwrap_err();
     let unknown = error("desired: 2", "update_group: { group: worker }");
     assert!(unknown.contains("no node group named `worker`"), "{unknown}");
-    let own = error("desired: 2, managed: false", UPDATE);
-    assert!(own.contains("`update_group` of the node group `workers`"), "{own}");
+    let this_error = error("desired: 2, managed: false", UPDATE);
+    assert!(this_error.contains("`update_group` of the node group `workers`"), "{this_error}");
     let managed = error("desired: 2", "refresh_group: { group: workers }");
     assert!(managed.contains("`refresh_group` of the node group `workers`"), "{managed}");
     let both = error("desired: 2, updateConfig: { maxUnavailable: 2, maxUnavailablePercentage: 10 }", UPDATE);

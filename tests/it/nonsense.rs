@@ -170,11 +170,11 @@ fn a_label_of_a_real_clusters_pool_that_no_release_knows_is_left_out_with_a_warn
     let later =
         "karpenter.k8s.aws/instance-nitro-enclaves-supported, operator: Exists }, { key: karpenter.sh/capacity-type";
     let manifests = found_pool("karpenter.sh/capacity-type", later);
-    let keys: Vec<&str> = manifests.node_pools[0].requirements.iter().map(|own| own.key.as_str()).collect();
+    let keys: Vec<&str> = manifests.node_pools[0].requirements.iter().map(|requirement| requirement.key.as_str()).collect();
     assert_eq!(keys, ["karpenter.sh/capacity-type"]);
     let warnings: Vec<String> = manifests.warnings.iter().map(ToString::to_string).collect();
     assert!(
-        warnings.iter().any(|own| own.contains("may not state the label `karpenter.k8s.aws/instance-nitro")),
+        warnings.iter().any(|warning| warning.contains("may not state the label `karpenter.k8s.aws/instance-nitro")),
         "{warnings:?}"
     );
 }
@@ -184,7 +184,7 @@ fn a_label_of_a_real_clusters_pool_that_no_release_knows_is_left_out_with_a_warn
 fn values_that_are_fewer_than_demanded_are_warned_of() {
     let warnings = found_pool("minValues: 1", "minValues: 3").warnings;
     let warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
-    assert!(warnings.iter().any(|own| own.contains("`minValues` is 3, of 2 values")), "{warnings:?}");
+    assert!(warnings.iter().any(|warning| warning.contains("`minValues` is 3, of 2 values")), "{warnings:?}");
 }
 
 #[test]
@@ -197,6 +197,6 @@ fn a_schedule_of_a_real_cluster_that_karpenter_cannot_read_is_a_warning() {
     let source = nodecast::scenario::Source::new("pool.yaml", fs::read_to_string(&path).unwrap());
     let manifests = nodecast::scenario::manifests::read_manifests(&source).unwrap();
     let warnings: Vec<String> = manifests.warnings.iter().map(ToString::to_string).collect();
-    assert!(warnings.iter().any(|own| own.contains("`61` is not a valid minute")), "{warnings:?}");
+    assert!(warnings.iter().any(|warning| warning.contains("`61` is not a valid minute")), "{warnings:?}");
     assert!(!manifests.node_pools[0].ready);
 }

@@ -84,12 +84,12 @@ fn a_scenario_of_an_observation_replays_its_demand() {
     let (_, err, code) = place.nodecast(&arguments);
     assert_eq!(code, Some(0), "{err}");
     let run = Observation::read(&place.path("run")).unwrap();
-    let mean = |own: &Observation, until: i64| {
-        let states = own
+    let mean = |observation: &Observation, until: i64| {
+        let states = observation
             .workloads
             .iter()
-            .filter(|own| &*own.workload == "shop/web" && (1_800..until).contains(&own.at.as_secs()));
-        let used: Vec<f64> = states.filter_map(|own| own.cpu_used_milli).collect();
+            .filter(|workload| &*workload.workload == "shop/web" && (1_800..until).contains(&workload.at.as_secs()));
+        let used: Vec<f64> = states.filter_map(|state| state.cpu_used_milli).collect();
         used.iter().sum::<f64>() / used.len() as f64
     };
     let recorded = Observation::read(&place.path("own")).unwrap();
@@ -186,7 +186,7 @@ fn queries_are_printed_as_a_script_and_as_a_list() {
     let (list, _, _) = place.nodecast(&[&["observe", "queries", "--format", "json"], &window[..]].concat());
     let list: Value = serde_json::from_str(&list).unwrap();
     let all = list.as_array().unwrap();
-    assert!(all.len() > 60 && all.iter().all(|own| own["query"].as_str().unwrap().contains("cluster=\"x\"")));
+    assert!(all.len() > 60 && all.iter().all(|item| item["query"].as_str().unwrap().contains("cluster=\"x\"")));
     let (_, err, code) = place.nodecast(&["observe", "queries", "--match", "cluster"]);
     assert!(code == Some(2) && err.contains("`cluster` is not a matcher"), "{err}");
 }
@@ -227,8 +227,8 @@ fn under_cores(set: &[&str]) -> (Outcome, Vec<(i64, u32, f64)>) {
     let policy = scenario.for_policy(None).unwrap();
     let outcome = simulation::run(&scenario, policy, catalog, 1, &mut |_| {}).unwrap();
     let states = outcome.record.samples.iter().map(|sample| {
-        let own = &sample.workloads[0];
-        (sample.at.as_secs(), own.replicas_ready, own.cpu_used_milli)
+        let workload = &sample.workloads[0];
+        (sample.at.as_secs(), workload.replicas_ready, workload.cpu_used_milli)
     });
     let states = states.collect();
     (outcome, states)
@@ -237,13 +237,13 @@ fn under_cores(set: &[&str]) -> (Outcome, Vec<(i64, u32, f64)>) {
 #[test]
 fn demand_in_cores_is_shared_by_the_replicas_that_an_autoscaler_gives_it() {
     let (outcome, states) = under_cores(&[]);
-    let at = |second: i64| states.iter().rev().find(|own| own.0 <= second).copied().unwrap();
+    let at = |second: i64| states.iter().rev().find(|state| state.0 <= second).copied().unwrap();
     // One core at half of 500m each is four pods, two cores are eight.
     assert_eq!((at(840).1, at(840).2.round() as i64), (4, 1_000));
     assert_eq!((at(1_680).1, at(1_680).2.round() as i64), (8, 2_000));
     assert!(outcome.requests.is_empty(), "nobody asks for anything");
     // Before the autoscaler has acted, one pod uses what its limit leaves it.
-    assert!(states.iter().all(|own| own.2 <= f64::from(own.1) * 1_000.0 + 0.5), "{states:?}");
+    assert!(states.iter().all(|state| state.2 <= f64::from(state.1) * 1_000.0 + 0.5), "{states:?}");
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn a_star_scales_all_loads_at_once() {
     let (outcome, states) = under_cores(&["load[*].cpu.scale=2"]);
     // While the autoscaler catches up, pods are at their limits.
     assert!(outcome.warnings.iter().any(|text| text.contains("replicas were short of CPU")), "{:?}", outcome.warnings);
-    let at = |second: i64| states.iter().rev().find(|own| own.0 <= second).copied().unwrap();
+    let at = |second: i64| states.iter().rev().find(|state| state.0 <= second).copied().unwrap();
     assert_eq!((at(840).1, at(840).2.round() as i64), (8, 2_000));
 }
 

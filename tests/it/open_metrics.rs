@@ -47,7 +47,7 @@ fn near(actual: f64, wanted: f64) {
 }
 
 fn terminations(summary: &Summary, name: &str) -> f64 {
-    summary.nodes.terminations.iter().find(|own| own.name == name).map_or(0.0, |own| own.count as f64)
+    summary.nodes.terminations.iter().find(|termination| termination.name == name).map_or(0.0, |termination| termination.count as f64)
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn under_karpenter_the_numbers_are_those_of_the_summary() {
         total("karpenter_pods_state", &[("phase", "Pending")]),
         total("kube_pod_status_phase", &[("phase", "Pending")])
     );
-    let replicas: u32 = outcome.record.samples.last().unwrap().workloads.iter().map(|own| own.replicas_ready).sum();
+    let replicas: u32 = outcome.record.samples.last().unwrap().workloads.iter().map(|workload| workload.replicas_ready).sum();
     assert_eq!(total("kube_deployment_status_replicas_ready", &[]), f64::from(replicas));
     assert!(!found.at("karpenter_voluntary_disruption_eligible_nodes", &[("reason", "underutilized")], end).is_empty());
     near(total("nodecast_bill", &[]), summary.cost.total);
@@ -228,7 +228,7 @@ fn where_a_sample_each_minute_is_too_much_there_is_one_every_four() {
     assert!(extent.notes().iter().any(|note| note.contains("pods have a sample every four minutes only")));
     let samples = |settings| {
         let found = format::read(&text(&outcome, settings)).unwrap();
-        found.series.iter().filter(|((name, _), _)| name == "kube_pod_info").map(|(_, own)| own.len()).sum::<usize>()
+        found.series.iter().filter(|((name, _), _)| name == "kube_pod_info").map(|(_, key)| key.len()).sum::<usize>()
     };
     assert!(2 * samples(fewer) < samples(every(60)));
 }
@@ -239,7 +239,7 @@ fn the_estimate_of_samples_is_no_less_than_half_and_no_more_than_twice_what_is_w
     let (outcome, _) = spot_market::storm("flexible");
     let (extent, found) = (Extent::new(outcome, every(60)), format::read(&text(outcome, every(60))).unwrap());
     let written = |of: &[&str]| {
-        let series = found.series.iter().filter(|((name, _), _)| of.iter().any(|own| name.starts_with(own)));
+        let series = found.series.iter().filter(|((name, _), _)| of.iter().any(|item| name.starts_with(item)));
         series.map(|(_, samples)| samples.len() as u64).sum::<u64>()
     };
     let nodes = written(&["kube_node_", "karpenter_nodes_allocatable", "karpenter_nodes_total_pod_requests"]);

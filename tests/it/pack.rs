@@ -103,7 +103,7 @@ fn pods_that_tolerate_the_taint_go_to_the_heavier_provisioner_the_others_are_tol
     assert_eq!((&banana["node_pool"], &banana["capacity_type"]), (&"banana".into(), &"on-demand".into()));
     assert_eq!((&banana["requests"]["cpu_milli"], &banana["requests"]["pods"]), (&3_125.into(), &5.into()));
     let first: Vec<&str> =
-        banana["types"].as_array().unwrap().iter().map(|own| own["instance_type"].as_str().unwrap()).take(3).collect();
+        banana["types"].as_array().unwrap().iter().map(|array| array["instance_type"].as_str().unwrap()).take(3).collect();
     assert_eq!(first, ["t3a.xlarge", "c5a.xlarge", "t3.xlarge"], "in the order of us-east-1 prices");
     assert_eq!(json["currency"], "CNY");
     let (out, err, code) = pack(&[&both[..], &["--explain", "default/inflate-1"]].concat());

@@ -53,7 +53,7 @@ fn answer(objects: &[String]) -> Value {
 /// `namespace/name` of the pods on new nodes, by node.
 fn on_new_nodes(answer: &Value) -> Vec<Vec<String>> {
     let texts = |pods: &Value| pods.as_array().unwrap().iter().map(|pod| pod.as_str().unwrap().to_owned()).collect();
-    answer["launches"].as_array().unwrap().iter().map(|own| texts(&own["pods"])).collect()
+    answer["launches"].as_array().unwrap().iter().map(|array| texts(&array["pods"])).collect()
 }
 
 const CLASS: &str = "---
@@ -89,7 +89,7 @@ fn a_pod_goes_to_the_zone_of_its_volume_or_of_its_storage_class() {
         with_claim("b", "new"),
     ];
     let answer = answer(&objects);
-    let zones: Vec<&Value> = answer["launches"].as_array().unwrap().iter().map(|own| &own["zones"]).collect();
+    let zones: Vec<&Value> = answer["launches"].as_array().unwrap().iter().map(|array| &array["zones"]).collect();
     assert_eq!(zones, [&serde_json::json!(["us-east-1b"]), &serde_json::json!(["us-east-1c"])]);
 }
 
@@ -240,7 +240,7 @@ fn existing_nodes_say_why_they_do_not_take_a_pod() {
     assert!(explanation.contains("1 node: did not tolerate taint gpu:NoSchedule (n2)"), "{out}");
     let json: Value = serde_json::from_str(&asked(&objects, &["--explain", "p", "--format", "json"]).0).unwrap();
     let nodes = json["explanation"]["existing_nodes"].as_array().unwrap();
-    let told: Vec<_> = nodes.iter().map(|own| (own["node"].as_str().unwrap(), own["usable"] == true)).collect();
+    let told: Vec<_> = nodes.iter().map(|node| (node["node"].as_str().unwrap(), node["usable"] == true)).collect();
     assert_eq!(told, [("n1", false), ("n2", false), ("n3", true)]);
     assert_eq!(nodes[0]["short"]["missing"], "1");
 }
@@ -259,7 +259,7 @@ fn a_stateful_set_waits_with_the_ordinals_that_are_not_there() {
         let found = answer(&[&objects[..], &[node("here", ""), there.clone()]].concat());
         let mut pods: Vec<String> = on_new_nodes(&found).concat();
         let existing =
-            found["existing_nodes"].as_array().unwrap().iter().flat_map(|own| own["pods"].as_array().unwrap());
+            found["existing_nodes"].as_array().unwrap().iter().flat_map(|array| array["pods"].as_array().unwrap());
         pods.extend(existing.map(|pod| pod.as_str().unwrap().to_owned()));
         pods.sort_unstable();
         assert_eq!(pods, ["default/db-0", "default/db-2"], "{found}");

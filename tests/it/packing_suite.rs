@@ -121,10 +121,10 @@ fn a_policy_may_pack_cost_aware_under_releases_whose_rules_are_known() {
     }
     let scenario = std::fs::read_to_string(place.path("eks/scenario.yaml")).unwrap();
     let policy = |release: &str| {
-        let own = format!(
+        let text = format!(
             "policies:\n  - name: cheaper\n    autoscaler: karpenter\n    packer: cost-aware\n    versions: {{ karpenter: {release} }}\n    manifests: [nodepool.yaml]\n"
         );
-        scenario.replacen("policies:\n", &own, 1)
+        scenario.replacen("policies:\n", &text, 1)
     };
     place.put("eks/new.yaml", &policy("v1.13"));
     place.put("eks/old.yaml", &policy("v0.6"));

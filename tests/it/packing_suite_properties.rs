@@ -86,10 +86,10 @@ fn answer(prices: &Prices, instance: &str, requirements: &[&str], more: Option<&
         place.put("more.yaml", text);
         files.push(place.path("more.yaml"));
     }
-    let own = std::fs::read_dir(suite.join(instance)).unwrap().map(|entry| entry.unwrap().path());
-    let mut own: Vec<PathBuf> = own.collect();
-    own.sort();
-    files.extend(own);
+    let path = std::fs::read_dir(suite.join(instance)).unwrap().map(|entry| entry.unwrap().path());
+    let mut paths: Vec<PathBuf> = path.collect();
+    paths.sort();
+    files.extend(paths);
     let question = packing_question::load(&files, &Circumstances::default(), prices.catalog()).unwrap();
     let steps = Effort::THOROUGH;
     let packed = pass(PackerKind::CostAware, &question, &mut Effort { steps, go_on: &mut || true });

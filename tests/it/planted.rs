@@ -18,15 +18,15 @@ fn program() -> &'static Path {
 }
 
 /// Nine tenths of what was planted are found, and each change saves.
-fn is_found(own: &Planted) -> Result<()> {
-    let asked = own.asked(program(), None)?;
+fn is_found(this_planted: &Planted) -> Result<()> {
+    let asked = this_planted.asked(program(), None)?;
     let answer = &asked.answer;
     let shown = text(answer);
-    assert!(answer.advice == Advice::Change && answer.limits.iter().all(|own| own.kept), "{shown}");
-    assert!(answer.changes.iter().any(|change| change.lever == own.lever), "{shown}");
+    assert!(answer.advice == Advice::Change && answer.limits.iter().all(|limit| limit.kept), "{shown}");
+    assert!(answer.changes.iter().any(|change| change.lever == this_planted.lever), "{shown}");
     let supported = |saves: &Estimate| saves.low.is_some_and(|low| low > 0.0);
     assert!(answer.changes.iter().all(|change| supported(&change.saves_per_month)), "{shown}");
-    let [before, planted, recommended] = own.costs(&asked, SEEDS)?;
+    let [before, planted, recommended] = this_planted.costs(&asked, SEEDS)?;
     let (truth, found) = (planted - before, planted - recommended);
     assert!(truth > 0.03 * planted, "what was planted costs {truth} of {planted}");
     assert!(found >= 0.9 * truth, "{found} of {truth} were found:\n{shown}");

@@ -19,9 +19,9 @@ fn load(name: &str, rate: u32, memory: &str) -> String {
 }
 
 fn used(outcome: &Outcome, name: &str, seconds: i64) -> f64 {
-    let own = workload(outcome, name);
+    let workload = workload(outcome, name);
     let sample = outcome.record.samples.iter().find(|sample| sample.at == at(seconds)).unwrap();
-    sample.workloads.iter().find(|sample| sample.workload == own).unwrap().cpu_used_milli
+    sample.workloads.iter().find(|sample| sample.workload == workload).unwrap().cpu_used_milli
 }
 
 #[test]
@@ -34,8 +34,8 @@ fn a_node_that_is_short_of_cpu_shares_it_in_proportion_to_requests() {
     assert!((small + large - 15_890.0).abs() < 10.0, "{small} {large}");
     assert!((large / small - 3.0).abs() < 0.01, "{small} {large}");
     let slow = |name: &str| {
-        let own = workload(&outcome, name);
-        outcome.requests.iter().find(|figures| figures.workload == own).unwrap().response.unwrap().p99
+        let workload = workload(&outcome, name);
+        outcome.requests.iter().find(|figures| figures.workload == workload).unwrap().response.unwrap().p99
     };
     assert!(slow("small") > 60.0 && slow("large") > 60.0, "both fall behind");
     assert!(outcome.warnings.is_empty(), "{:?}", outcome.warnings);
@@ -67,11 +67,11 @@ fn a_container_that_passes_its_memory_limit_is_killed_and_starts_again_ever_late
     // 20 requests a second for each pod keep 1 MiB a second: from 28 MiB to the limit in 100 s.
     let memory = ", memory: {idle: 28Mi, kept_per_million: 52428800000}";
     let outcome = run("30m", &format!("load: [{}]", load("web", 40, memory)), &manifests, &[]);
-    let own = &outcome.record.pods.iter().position(|pod| pod.name == "web-00000").unwrap();
+    let position = &outcome.record.pods.iter().position(|pod| pod.name == "web-00000").unwrap();
     let of_first = |kind: EventKind| -> Vec<i64> {
         let events = outcome.record.events.iter();
         events
-            .filter(|event| event.kind == kind && event.pod.is_some_and(|pod| pod.index() == *own))
+            .filter(|event| event.kind == kind && event.pod.is_some_and(|pod| pod.index() == *position))
             .map(|event| event.at.as_secs())
             .collect()
     };
@@ -98,8 +98,8 @@ fn limits_of_the_whole_pod_throttle_it_and_have_it_killed() {
     let outcome = run("30m", &format!("load: [{}]", load("web", 60, "")), &manifests, &[]);
     assert!((used(&outcome, "web", 900) - 1_000.0).abs() < 1.0, "{}", used(&outcome, "web", 900));
     let kills = |outcome: &Outcome| {
-        let own = outcome.record.events.iter().filter(|event| event.kind == EventKind::PodKilled);
-        own.map(|event| event.message.to_string()).collect::<Vec<_>>()
+        let this_event = outcome.record.events.iter().filter(|event| event.kind == EventKind::PodKilled);
+        this_event.map(|event| event.message.to_string()).collect::<Vec<_>>()
     };
     assert!(kills(&outcome).is_empty());
     let needing = format!("load: [{}]", load("web", 2, ", memory: {idle: 200Mi}"));
@@ -113,8 +113,8 @@ fn limits_of_the_whole_pod_throttle_it_and_have_it_killed() {
 #[test]
 fn the_limit_of_the_container_that_works_throttles_whatever_stands_beside_it() {
     let beside = |other: &str| {
-        let own = serving("web", "100m", ", limits: {cpu: 500m}");
-        format!("{}{}", cluster(0), own.replace("}]\n", &format!("}}, {other}]\n")))
+        let serving = serving("web", "100m", ", limits: {cpu: 500m}");
+        format!("{}{}", cluster(0), serving.replace("}]\n", &format!("}}, {other}]\n")))
     };
     for (other, warns) in [
         ("{name: istio-proxy, image: p, resources: {limits: {cpu: 2}}}", false),
@@ -123,7 +123,7 @@ fn the_limit_of_the_container_that_works_throttles_whatever_stands_beside_it() {
     ] {
         let outcome = run("30m", &format!("load: [{}]", load("web", 60, "")), &beside(other), &[]);
         assert!((used(&outcome, "web", 900) - 1_000.0).abs() < 1.0, "{other}: {}", used(&outcome, "web", 900));
-        let warned = outcome.warnings.iter().any(|own| format!("{own:?}").contains("CPU limits that differ"));
+        let warned = outcome.warnings.iter().any(|warning| format!("{warning:?}").contains("CPU limits that differ"));
         assert_eq!(warned, warns, "{other}: {:?}", outcome.warnings);
     }
 }

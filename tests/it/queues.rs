@@ -369,8 +369,8 @@ fn changed_job(duration: &str, queue: &str, first: &str, later: &str) -> Outcome
 
 /// When pods of Jobs were made, in seconds, what CPU they request, and whether somebody deleted them.
 fn job_pods(outcome: &Outcome) -> Vec<(i64, i64, bool)> {
-    let own = outcome.record.pods.iter().filter(|pod| pod.name.starts_with("batch"));
-    own.map(|pod| (pod.created.as_secs(), pod.requests.cpu_milli(), pod.deletion_requested.is_some())).collect()
+    let this_pod = outcome.record.pods.iter().filter(|pod| pod.name.starts_with("batch"));
+    this_pod.map(|pod| (pod.created.as_secs(), pod.requests.cpu_milli(), pod.deletion_requested.is_some())).collect()
 }
 
 #[test]

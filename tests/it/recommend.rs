@@ -31,7 +31,7 @@ fn recommended(levers: &str, set: &[&str], more: &[&str]) -> String {
 fn answered(levers: &str, set: &[&str], more: &[&str]) -> String {
     let mut arguments = vec!["recommend", SCENARIO, "--format", "json", "--quiet"];
     arguments.extend(["--set", LENGTH, "--levers", levers]);
-    set.iter().for_each(|own| arguments.extend(["--set", own]));
+    set.iter().for_each(|item| arguments.extend(["--set", item]));
     arguments.extend(more);
     let (out, err, code) = nodecast(&arguments);
     assert_eq!(code, Some(0), "{err}");
@@ -53,14 +53,14 @@ fn what_was_planted_is_found_confirmed_and_written_so_that_it_can_be_compared() 
     assert_eq!(answer.advice, Advice::Change, "{text}");
     let saving = answer.saving().unwrap();
     assert!(saving.low.unwrap() > 0.03, "{saving:?}");
-    assert!(answer.changes.iter().any(|own| own.subject == "NodePool spot" && own.to == "WhenEmptyOrUnderutilized"));
+    assert!(answer.changes.iter().any(|change| change.subject == "NodePool spot" && change.to == "WhenEmptyOrUnderutilized"));
     let nodes = answer.lines.iter().find(|line| line.name == "Spot nodes").unwrap();
     let lever = &nodes.levers[0];
     assert_eq!((lever.lever.as_str(), lever.result), ("consolidation", LeverResult::Recommended));
     assert!(answer.lines.len() == 3 && answer.lines[0].per_month >= answer.lines[1].per_month, "{text}");
-    assert!(answer.changes.iter().all(|own| own.saves_per_month.low.unwrap() > 0.0), "each change saves");
-    assert!(answer.effort.used <= 150 && answer.limits.iter().all(|own| own.kept));
-    let planted = answer.changes.iter().find(|own| own.lever == "consolidation").unwrap();
+    assert!(answer.changes.iter().all(|change| change.saves_per_month.low.unwrap() > 0.0), "each change saves");
+    assert!(answer.effort.used <= 150 && answer.limits.iter().all(|limit| limit.kept));
+    let planted = answer.changes.iter().find(|change| change.lever == "consolidation").unwrap();
     let edit = &planted.edits[0];
     let (before, after) = (edit.before.as_deref(), edit.after.as_deref());
     assert_eq!(
@@ -162,7 +162,7 @@ fn workloads_get_a_node_pool_of_their_own_where_that_saves() {
     let asked = |scenario: &str, set: &[&str], more: &[&str]| {
         let mut words = vec!["recommend", scenario, "--format", "json", "--quiet", "--simulations", "150"];
         words.extend(["--levers", "split", "--worth", "0.1%"]);
-        set.iter().for_each(|own| words.extend(["--set", own]));
+        set.iter().for_each(|item| words.extend(["--set", item]));
         words.extend(more);
         let (out, err, code) = nodecast(&words);
         assert_eq!(code, Some(0), "{err}");
@@ -180,8 +180,8 @@ fn workloads_get_a_node_pool_of_their_own_where_that_saves() {
         ("split", "Jobs and what must not be disrupted on nodes of their own, Spot and On-Demand")
     );
     let edit = |object: &str, path: &str| {
-        let own = change.edits.iter().find(|own| own.object == object && own.path == path);
-        own.and_then(|own| own.after.as_deref())
+        let edit = change.edits.iter().find(|edit| edit.object == object && edit.path == path);
+        edit.and_then(|edit| edit.after.as_deref())
     };
     assert_eq!(edit("NodePool default-jobs", "spec.disruption.consolidateAfter"), Some("2m"));
     let selector = "spec.jobTemplate.spec.template.spec.nodeSelector[karpenter.sh/nodepool]";

@@ -45,8 +45,8 @@ fn nothing_of_an_edit_is_applied_that_changes_what_cannot_change() {
         let text = format!("`{field}` of the {kind} cannot change");
         assert!(outcome.warnings.iter().any(|warning| warning.contains(&text)), "{:?}", outcome.warnings);
         let name = if kind.starts_with("Daemon") { "agent" } else { "web" };
-        let own = pods(&outcome, name);
-        assert_eq!((own.len(), there(&own, at(1_199)).0), (pods_made, pods_made), "{text}");
+        let pods = pods(&outcome, name);
+        assert_eq!((pods.len(), there(&pods, at(1_199)).0), (pods_made, pods_made), "{text}");
         assert_eq!(count(&outcome, EventKind::RolloutStarted), 0, "{text}");
     }
 }

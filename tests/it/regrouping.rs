@@ -12,7 +12,7 @@ use crate::migration::{nodes, origins, workload};
 const DUMP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/dump/cluster.yaml");
 
 fn outcome(scenario: &Scenario, policy: &str) -> Outcome {
-    let policy = scenario.policies.iter().find(|own| own.name == policy).unwrap();
+    let policy = scenario.policies.iter().find(|this_policy| this_policy.name == policy).unwrap();
     run(scenario, policy, Catalog::embedded().unwrap(), 1, &mut |_| {}).unwrap()
 }
 
@@ -56,12 +56,12 @@ fn node_groups_take_the_place_of_karpenter_without_an_edit() {
     assert_eq!(names, ["today", "cost-aware", "cluster-autoscaler", "auto-mode"]);
     let groups = &scenario.policies[2].manifests.node_groups;
     let sizes: Vec<_> =
-        groups.iter().map(|own| (own.name.as_str(), own.min_size, own.desired_size, own.max_size)).collect();
+        groups.iter().map(|group| (group.name.as_str(), group.min_size, group.desired_size, group.max_size)).collect();
     let expected = [("system", 2, 2, 2), ("general-spot-2cpu-8gib", 0, 2, 5), ("general-spot-4cpu-16gib", 0, 4, 8)];
     assert_eq!(sizes, expected);
     let four = &groups[2];
     assert_eq!(four.taints[0].key.as_str(), "shared");
-    let label = |key: &str| four.labels.iter().find(|(own, _)| own.as_str() == key).map(|(_, value)| value.as_str());
+    let label = |key: &str| four.labels.iter().find(|(this_key, _)| this_key.as_str() == key).map(|(_, value)| value.as_str());
     assert_eq!((label("team"), label("karpenter.sh/capacity-type")), (Some("shop"), Some("spot")));
     assert_eq!(
         (label("karpenter.sh/nodepool"), label("karpenter.k8s.aws/instance-family")),
@@ -73,7 +73,7 @@ fn node_groups_take_the_place_of_karpenter_without_an_edit() {
     let (today, autoscaler) = (outcome(&scenario, "today"), outcome(&scenario, "cluster-autoscaler"));
     assert_eq!((waiting(&today), waiting(&autoscaler)), (0, 0));
     assert!(origins(&today).contains(&"NodePool general".to_owned()), "{:?}", origins(&today));
-    assert!(origins(&autoscaler).iter().all(|own| own.starts_with("group ")), "{:?}", origins(&autoscaler));
+    assert!(origins(&autoscaler).iter().all(|origin| origin.starts_with("group ")), "{:?}", origins(&autoscaler));
     let running = |outcome: &Outcome, name: &str| {
         outcome.record.pods.iter().filter(|pod| pod.name.starts_with(name) && pod.removed.is_none()).count()
     };
@@ -90,8 +90,8 @@ fn where_pods_are_bound_to_zones_each_zone_has_a_group() {
     assert_eq!(code, Some(0), "{err}");
     let (mut scenario, _) = nodecast::scenario::load(&place.path("own/scenario.yaml")).unwrap();
     let groups = &scenario.policies[2].manifests.node_groups;
-    assert!(groups.iter().any(|own| own.name.as_str() == "general-spot-4cpu-16gib-us-east-1b"), "{groups:?}");
-    assert!(groups.iter().filter(|own| own.name.as_str() != "system").all(|own| own.zones.len() == 1));
+    assert!(groups.iter().any(|group| group.name.as_str() == "general-spot-4cpu-16gib-us-east-1b"), "{groups:?}");
+    assert!(groups.iter().filter(|group| group.name.as_str() != "system").all(|group| group.zones.len() == 1));
     scenario.duration = nodecast::domain::SimDuration::from_secs(3_600);
     assert_eq!(waiting(&outcome(&scenario, "cluster-autoscaler")), 0);
 }
@@ -111,11 +111,11 @@ fn a_comparison_with_node_groups_places_every_pod_of_a_big_cluster() {
 
 /// The objects as EKS Auto Mode has them: its labels, its class, and no Karpenter of one's own.
 fn of_auto_mode(dump: &str) -> String {
-    let own = dump.replace(
+    let dump = dump.replace(
         "karpenter.sh/nodepool: general",
         "karpenter.sh/nodepool: general, eks.amazonaws.com/compute-type: auto",
     );
-    own.replace("group: karpenter.k8s.aws, kind: EC2NodeClass", "group: eks.amazonaws.com, kind: NodeClass")
+    dump.replace("group: karpenter.k8s.aws, kind: EC2NodeClass", "group: eks.amazonaws.com, kind: NodeClass")
         .replace("karpenter.k8s.aws/instance-", "eks.amazonaws.com/instance-")
         .replace("public.ecr.aws/karpenter/controller:1.8.2", "operator")
         .replace("name: karpenter", "name: operator")
@@ -137,10 +137,10 @@ fn auto_mode_takes_the_place_of_karpenter_without_an_edit() {
     let (_, err, code) = place.nodecast(&["init", "own", "--from", "cluster.yaml"]);
     assert_eq!(code, Some(0), "{err}");
     let (mut scenario, _) = nodecast::scenario::load(&place.path("own/scenario.yaml")).unwrap();
-    let policy = scenario.policies.iter().find(|own| own.name == "auto-mode").unwrap();
-    let general = policy.manifests.node_pools.iter().find(|own| own.name.as_str() == "general").unwrap();
+    let policy = scenario.policies.iter().find(|policy| policy.name == "auto-mode").unwrap();
+    let general = policy.manifests.node_pools.iter().find(|node_pool| node_pool.name.as_str() == "general").unwrap();
     assert!(general.auto_mode && general.taints[0].key.as_str() == "shared");
-    let keys: Vec<&str> = general.requirements.iter().map(|own| own.key.as_str()).collect();
+    let keys: Vec<&str> = general.requirements.iter().map(|requirement| requirement.key.as_str()).collect();
     assert_eq!(keys, ["eks.amazonaws.com/instance-category", "karpenter.sh/capacity-type"]);
     assert_eq!(general.expire_after, Some(nodecast::domain::SimDuration::from_secs(336 * 3_600)));
     let text = std::fs::read_to_string(place.path("own/scenario.yaml")).unwrap();
@@ -152,9 +152,9 @@ fn auto_mode_takes_the_place_of_karpenter_without_an_edit() {
     scenario.duration = nodecast::domain::SimDuration::from_secs(3_600);
     let managed = outcome(&scenario, "auto-mode");
     assert_eq!(waiting(&managed), 0);
-    let of_pools = managed.record.nodes.iter().filter(|own| own.origin.name().as_str() == "general");
+    let of_pools = managed.record.nodes.iter().filter(|node| node.origin.name().as_str() == "general");
     assert!(
-        of_pools.clone().count() > 0 && of_pools.clone().all(|own| own.requested > nodecast::domain::SimTime::ZERO)
+        of_pools.clone().count() > 0 && of_pools.clone().all(|pool| pool.requested > nodecast::domain::SimTime::ZERO)
     );
     assert!(managed.bill.lines.iter().any(|line| line.item == nodecast::cloud::BillItem::AutoModeFee));
     let running = managed.record.pods.iter().filter(|pod| pod.name.starts_with("karpenter") && pod.removed.is_none());
@@ -178,21 +178,21 @@ fn karpenter_of_ones_own_takes_the_place_of_auto_mode_without_an_edit() {
     let (mut scenario, _) = nodecast::scenario::load(&place.path("own/scenario.yaml")).unwrap();
     let names: Vec<&str> = scenario.policies.iter().map(|policy| policy.name.as_str()).collect();
     assert_eq!(names, ["today", "karpenter"]);
-    let general = scenario.policies[1].manifests.node_pools.iter().find(|own| own.name.as_str() == "general").unwrap();
+    let general = scenario.policies[1].manifests.node_pools.iter().find(|node_pool| node_pool.name.as_str() == "general").unwrap();
     assert!(!general.auto_mode);
     assert_eq!(general.requirements[0].key.as_str(), "karpenter.k8s.aws/instance-category");
     scenario.duration = nodecast::domain::SimDuration::from_secs(3_600);
-    let (today, own) = (outcome(&scenario, "today"), outcome(&scenario, "karpenter"));
-    assert_eq!((waiting(&today), waiting(&own)), (0, 0));
+    let (today, this_outcome) = (outcome(&scenario, "today"), outcome(&scenario, "karpenter"));
+    assert_eq!((waiting(&today), waiting(&this_outcome)), (0, 0));
     let launched = |outcome: &Outcome| {
-        let launched = outcome.record.nodes.iter().filter(|own| own.requested > nodecast::domain::SimTime::ZERO);
-        launched.filter(|own| own.origin.name().as_str() == "general").count()
+        let launched = outcome.record.nodes.iter().filter(|node| node.requested > nodecast::domain::SimTime::ZERO);
+        launched.filter(|launched| launched.origin.name().as_str() == "general").count()
     };
     assert_eq!(launched(&today), 0, "a run that changes nothing begins quiet");
-    assert!(launched(&own) > 0);
-    assert!(!own.bill.lines.iter().any(|line| line.item == nodecast::cloud::BillItem::AutoModeFee));
-    let agents = own.record.pods.iter().filter(|pod| pod.name.starts_with("aws-node")).count();
-    assert!(agents >= launched(&own), "each node has the network plugin's pod: {agents}");
+    assert!(launched(&this_outcome) > 0);
+    assert!(!this_outcome.bill.lines.iter().any(|line| line.item == nodecast::cloud::BillItem::AutoModeFee));
+    let agents = this_outcome.record.pods.iter().filter(|pod| pod.name.starts_with("aws-node")).count();
+    assert!(agents >= launched(&this_outcome), "each node has the network plugin's pod: {agents}");
 }
 
 #[test]

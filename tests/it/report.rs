@@ -56,9 +56,9 @@ fn no_line_of_the_terminal_table_is_wider_than_the_terminal() {
 /// The answer to `question`: its value and what is said of it, as words.
 fn answer(summary: &Summary, question: &str) -> (String, Vec<String>) {
     let answers = report::answers::answers(summary);
-    let own = answers.iter().find(|own| own.question == question).expect("asked");
+    let answer = answers.iter().find(|answer| answer.question == question).expect("asked");
     let words = |pieces: &Vec<report::answers::Piece>| pieces.iter().map(report::answers::Piece::words).collect();
-    (own.value.words().to_owned(), own.clauses.iter().map(words).collect())
+    (answer.value.words().to_owned(), answer.clauses.iter().map(words).collect())
 }
 
 #[test]

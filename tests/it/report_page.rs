@@ -67,10 +67,10 @@ fn curves_lives_and_decisions_of_the_run_are_in_the_page() {
 fn colors_by_workload(data: &Value) -> Vec<(String, u64)> {
     let charts = data["charts"].as_array().unwrap().iter();
     let of_workloads =
-        charts.filter(|own| ["replicas", "load", "latency", "metrics"].contains(&own["id"].as_str().unwrap()));
+        charts.filter(|chart| ["replicas", "load", "latency", "metrics"].contains(&chart["id"].as_str().unwrap()));
     let series = of_workloads.flat_map(|chart| chart["series"].as_array().unwrap());
-    let name = |own: &Value| own["name"].as_str().unwrap().split([' ', ',']).next().unwrap().to_owned();
-    series.map(|own| (name(own), own["color"].as_u64().unwrap())).collect()
+    let name = |value: &Value| value["name"].as_str().unwrap().split([' ', ',']).next().unwrap().to_owned();
+    series.map(|series| (name(series), series["color"].as_u64().unwrap())).collect()
 }
 
 #[test]
@@ -83,10 +83,10 @@ fn a_workload_has_one_colour_in_every_chart_and_in_the_replay() {
     let found = colors_by_workload(&data);
     assert!(found.len() > 200, "{} curves", found.len());
     for (name, color) in found {
-        let own = replay.iter().find(|workload| workload["name"] == name.as_str()).unwrap();
-        assert_eq!(own["color"], color, "{name}");
+        let replay = replay.iter().find(|workload| workload["name"] == name.as_str()).unwrap();
+        assert_eq!(replay["color"], color, "{name}");
     }
-    let mut colors: Vec<u64> = replay.iter().map(|own| own["color"].as_u64().unwrap()).collect();
+    let mut colors: Vec<u64> = replay.iter().map(|item| item["color"].as_u64().unwrap()).collect();
     colors.sort_unstable();
     colors.dedup();
     assert_eq!(colors.len(), 50, "no two share one");
@@ -98,7 +98,7 @@ fn a_chart_says_its_unit_and_never_twice() {
     for chart in data["charts"].as_array().unwrap() {
         let (title, unit) = (chart["title"].as_str().unwrap().to_lowercase(), chart["unit"].as_str().unwrap());
         assert!(!unit.is_empty());
-        assert!(unit.split(' ').all(|word| title.split(' ').all(|own| own != word)), "{title}, {unit}");
+        assert!(unit.split(' ').all(|word| title.split(' ').all(|part| part != word)), "{title}, {unit}");
         let drawn = chart["series"].as_array().unwrap().iter().filter(|series| series["hidden"] != true).count();
         assert!(drawn > 0, "{title} is not empty");
     }
@@ -167,51 +167,51 @@ fn large() -> Outcome {
     let facts = record.workloads[0].clone();
     record.workloads = (0..50)
         .map(|n| {
-            let mut own = facts.clone();
-            own.name = service(n);
-            own
+            let mut facts = facts.clone();
+            facts.name = service(n);
+            facts
         })
         .collect();
     let metric = record.metrics[0].clone();
     record.metrics = (0..50)
         .map(|n| {
-            let mut own = metric.clone();
-            (own.autoscaler, own.workload) = (service(n), WorkloadId(n));
-            own
+            let mut metric = metric.clone();
+            (metric.autoscaler, metric.workload) = (service(n), WorkloadId(n));
+            metric
         })
         .collect();
     record.samples = (0..1_964).map(|n| large_sample(&record.samples[20], n)).collect();
     let node = record.nodes[1].clone();
     record.nodes = (0..480)
         .map(|n| {
-            let mut own = node.clone();
+            let mut node = node.clone();
             let shift = SimDuration::from_secs(n * 180 - 600);
-            own.name = format!("default-{n:05}");
-            own.requested += shift;
+            node.name = format!("default-{n:05}");
+            node.requested += shift;
             for instant in [
-                &mut own.launched,
-                &mut own.running,
-                &mut own.ready,
-                &mut own.deletion_requested,
-                &mut own.terminating,
-                &mut own.terminated,
+                &mut node.launched,
+                &mut node.running,
+                &mut node.ready,
+                &mut node.deletion_requested,
+                &mut node.terminating,
+                &mut node.terminated,
             ] {
                 *instant = instant.map(|instant| instant + shift);
             }
-            own
+            node
         })
         .collect();
     let pod = record.pods.facts(PodId(0));
     record.pods = (0..14_000_u32)
         .map(|n| {
-            let mut own = pod.clone();
+            let mut pod = pod.clone();
             let created = i64::from(n) * 6;
-            own.workload = WorkloadId(n % 50);
-            own.created = SimTime::from_micros(created * 1_000_000 + i64::from(n) * 7_919 % 1_000_000);
-            (own.scheduled, own.ready) = (Some(own.created), Some(at(created + 9 + i64::from(n % 13))));
-            own.removed = Some(at(created + 700 + i64::from(n) * 7_919 % 3_000));
-            own.node = Some(NodeId(n / 30));
-            own
+            pod.workload = WorkloadId(n % 50);
+            pod.created = SimTime::from_micros(created * 1_000_000 + i64::from(n) * 7_919 % 1_000_000);
+            (pod.scheduled, pod.ready) = (Some(pod.created), Some(at(created + 9 + i64::from(n % 13))));
+            pod.removed = Some(at(created + 700 + i64::from(n) * 7_919 % 3_000));
+            pod.node = Some(NodeId(n / 30));
+            pod
         })
         .collect();
     large_events(&mut outcome);
@@ -274,7 +274,7 @@ fn large_events(outcome: &mut Outcome) {
 
 /// A chart of the page and what is in one of its curves: instants in tenths of a second and values.
 fn points(data: &Value, chart: &str, curve: usize) -> Vec<(i64, Option<f64>)> {
-    let chart = data["charts"].as_array().unwrap().iter().find(|own| own["id"] == chart).unwrap();
+    let chart = data["charts"].as_array().unwrap().iter().find(|array| array["id"] == chart).unwrap();
     let series = &chart["series"][curve];
     // Curves that add up to a whole share their instants.
     let steps = if series["at"].is_null() { &chart["at"] } else { &series["at"] };
@@ -297,10 +297,10 @@ fn thinned_curves_show_nothing_before_it_happens() {
     let mut outcome = large();
     let begins = |k: usize| 900 + 7 * k;
     for (n, sample) in outcome.record.samples.iter_mut().enumerate() {
-        for (k, own) in sample.workloads.iter_mut().enumerate() {
-            own.requests_per_second = if n < begins(k) { 0.0 } else { 5.0 };
+        for (k, workload) in sample.workloads.iter_mut().enumerate() {
+            workload.requests_per_second = if n < begins(k) { 0.0 } else { 5.0 };
             // Changes at every sample, more often than a curve has points.
-            own.replicas_desired = 5 + (n * 13 + k) as u32 % 40;
+            workload.replicas_desired = 5 + (n * 13 + k) as u32 % 40;
         }
     }
     let data = data(&html(&outcome));
@@ -387,9 +387,9 @@ fn a_run_of_any_size_fits_into_a_megabyte() {
 
 /// How many nodes of the record are Ready at an instant.
 fn ready_at(outcome: &Outcome, at: SimTime) -> i64 {
-    let is_ready = |own: &&NodeFacts| {
-        let over = own.terminating.or(own.terminated);
-        own.ready.is_some_and(|ready| ready <= at) && over.is_none_or(|over| over > at)
+    let is_ready = |node_facts: &&NodeFacts| {
+        let over = node_facts.terminating.or(node_facts.terminated);
+        node_facts.ready.is_some_and(|ready| ready <= at) && over.is_none_or(|over| over > at)
     };
     outcome.record.nodes.iter().filter(is_ready).count() as i64
 }
@@ -413,26 +413,26 @@ fn more_nodes_than_drawn() -> Outcome {
     let node = record.nodes[0].clone();
     record.nodes = (0..3_400_i64)
         .map(|n| {
-            let mut own = node.clone();
+            let mut node = node.clone();
             let (from, lasts) = (n * 25, 300 + n * 7_919 % 5_000);
-            own.name = format!("default-{n:05}");
-            own.requested = at(from);
-            (own.launched, own.running, own.ready) = (Some(at(from + 1)), Some(at(from + 5)), Some(at(from + 40)));
-            own.deletion_requested = Some(at(from + lasts)).filter(|at| at.as_secs() < DAY);
-            own.terminating = own.deletion_requested.map(|told| told + SimDuration::from_secs(30));
-            own.terminated = own.terminating;
-            own
+            node.name = format!("default-{n:05}");
+            node.requested = at(from);
+            (node.launched, node.running, node.ready) = (Some(at(from + 1)), Some(at(from + 5)), Some(at(from + 40)));
+            node.deletion_requested = Some(at(from + lasts)).filter(|at| at.as_secs() < DAY);
+            node.terminating = node.deletion_requested.map(|told| told + SimDuration::from_secs(30));
+            node.terminated = node.terminating;
+            node
         })
         .collect();
     record.pods = (0..40_000_u32)
         .map(|n| {
-            let mut own = record.pods.facts(PodId(n % 14_000));
+            let mut facts = record.pods.facts(PodId(n % 14_000));
             let from = i64::from(n % 3_400) * 25 + 40;
-            own.created = at(from) + SimDuration::from_millis(i64::from(n) * 31 % 60_000);
-            (own.scheduled, own.ready) = (Some(own.created), Some(own.created + SimDuration::from_secs(2)));
-            own.removed = Some(own.created + SimDuration::from_millis(90_000 + i64::from(n) * 977 % 200_000));
-            own.node = Some(NodeId(n % 3_400));
-            own
+            facts.created = at(from) + SimDuration::from_millis(i64::from(n) * 31 % 60_000);
+            (facts.scheduled, facts.ready) = (Some(facts.created), Some(facts.created + SimDuration::from_secs(2)));
+            facts.removed = Some(facts.created + SimDuration::from_millis(90_000 + i64::from(n) * 977 % 200_000));
+            facts.node = Some(NodeId(n % 3_400));
+            facts
         })
         .collect();
     outcome
@@ -452,19 +452,19 @@ fn counts_are_of_all_nodes_however_few_are_drawn() {
     // All nodes here are bought in one way.
     let ready = counts(&data["counts"]["nodes"], &data["counts"]["nodes"]["ready"][0]["count"]);
     for sample in &outcome.record.samples {
-        let own = ready[..ready.partition_point(|own| own.0 * 100_000 <= sample.at.as_micros())].last().unwrap();
-        assert_eq!(own.1, ready_at(&outcome, sample.at), "at {}", sample.at);
+        let ready = ready[..ready.partition_point(|ready| ready.0 * 100_000 <= sample.at.as_micros())].last().unwrap();
+        assert_eq!(ready.1, ready_at(&outcome, sample.at), "at {}", sample.at);
     }
     let pods = counts(&data["counts"]["pods"], &data["counts"]["pods"]["on_nodes"]);
     assert_eq!(pods.len(), outcome.record.samples.len());
-    for (own, sample) in pods.iter().zip(&outcome.record.samples).step_by(400) {
+    for (key, sample) in pods.iter().zip(&outcome.record.samples).step_by(400) {
         let there = |pod: &PodFacts| pod.scheduled <= Some(sample.at) && pod.removed > Some(sample.at);
-        assert_eq!(own.1, outcome.record.pods.iter().filter(there).count() as i64, "at {}", sample.at);
+        assert_eq!(key.1, outcome.record.pods.iter().filter(there).count() as i64, "at {}", sample.at);
     }
 
     // The chart adds up to the record at each of its instants.
     let kinds =
-        data["charts"].as_array().unwrap().iter().find(|own| own["id"] == "nodes").unwrap()["series"].as_array();
+        data["charts"].as_array().unwrap().iter().find(|array| array["id"] == "nodes").unwrap()["series"].as_array();
     let layers: Vec<_> = (0..kinds.unwrap().len()).map(|curve| points(&data, "nodes", curve)).collect();
     for (position, (instant, _)) in layers[0].iter().enumerate() {
         let sum: f64 = layers.iter().filter_map(|layer| layer[position].1).sum();
@@ -480,21 +480,21 @@ fn nodes_of_the_opening_instant_and_long_lives_are_drawn() {
     let opens = SimTime::from_micros(data["counts"]["opens"].as_i64().unwrap() * 100_000);
     let drawn = data["replay"]["nodes"].as_array().unwrap();
     let names: Vec<&str> = drawn.iter().map(|node| node[0].as_str().unwrap()).collect();
-    let life = |own: &NodeFacts| (own.requested, own.terminated.unwrap_or(at(DAY)));
+    let life = |node_facts: &NodeFacts| (node_facts.requested, node_facts.terminated.unwrap_or(at(DAY)));
     let mut left_out = Vec::new();
-    for own in &outcome.record.nodes {
-        let (from, until) = life(own);
+    for node in &outcome.record.nodes {
+        let (from, until) = life(node);
         let is_there = from <= opens && opens < until;
-        let is_drawn = names.contains(&own.name.as_str());
-        assert!(is_drawn || !is_there, "{} is there when the page opens", own.name);
+        let is_drawn = names.contains(&node.name.as_str());
+        assert!(is_drawn || !is_there, "{} is there when the page opens", node.name);
         if !is_drawn {
             left_out.push(until - from);
         }
     }
     let longest = left_out.iter().max().unwrap();
-    let shorter = |own: &&NodeFacts| {
-        let (from, until) = life(own);
-        names.contains(&own.name.as_str()) && !(from <= opens && opens < until) && until - from < *longest
+    let shorter = |node_facts: &&NodeFacts| {
+        let (from, until) = life(node_facts);
+        names.contains(&node_facts.name.as_str()) && !(from <= opens && opens < until) && until - from < *longest
     };
     assert_eq!(outcome.record.nodes.iter().filter(shorter).count(), 0, "no longer life is left out");
 }

@@ -62,7 +62,7 @@ fn patches_applied_cost_what_the_table_promises() {
     assert_eq!(code, Some(0), "{err}");
     let answer: RightSizing = serde_json::from_str(&out).unwrap();
     assert_eq!(out, std::fs::read_to_string(folder.join("rightsizing.json")).unwrap());
-    let names: Vec<&str> = answer.sizings.iter().map(|own| own.name.as_str()).collect();
+    let names: Vec<&str> = answer.sizings.iter().map(|sizing| sizing.name.as_str()).collect();
     assert_eq!(names, ["today", "recommended", "p50", "p90", "p99"]);
     assert_eq!((answer.containers.len(), answer.workloads.len(), answer.left_alone.len()), (8, 8, 1));
     assert!(answer.left_alone[0].workload == "shop/legacy", "{:?}", answer.left_alone);
@@ -165,11 +165,11 @@ fn a_container_of_which_nothing_is_stated_is_left_alone_beside_one_that_is_sized
     let (out, err, code) = nodecast(&arguments);
     assert_eq!(code, Some(0), "{err}");
     let answer: RightSizing = serde_json::from_str(&out).unwrap();
-    let sized: Vec<&str> = answer.containers.iter().map(|own| own.container.as_str()).collect();
+    let sized: Vec<&str> = answer.containers.iter().map(|container| container.container.as_str()).collect();
     assert_eq!(sized, ["a"]);
     let [alone] = &answer.left_alone[..] else { panic!("{:?}", answer.left_alone) };
     assert_eq!((alone.container.as_deref(), alone.why.as_str()), (Some("b"), "nothing says what it uses"));
-    assert!(answer.warnings.iter().any(|own| own.contains("recommends nothing for the container `b`")));
+    assert!(answer.warnings.iter().any(|warning| warning.contains("recommends nothing for the container `b`")));
     let patch = std::fs::read_to_string(place.path().join("patches/deployment-default-web.yaml")).unwrap();
     assert!(patch.contains("- name: a\n") && !patch.contains("- name: b\n"), "{patch}");
     // Today each pod of 1.7 cores has a node of its own. With 350m + 200m for CPU and 600 MiB + 2 GiB for memory two share one of them.

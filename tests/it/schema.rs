@@ -346,8 +346,8 @@ fn every_section_is_used_and_described_once() {
 fn references(schema: &Json) -> Vec<String> {
     match schema {
         Json::Object(map) => {
-            let own = map.get("$ref").and_then(Json::as_str).and_then(|text| text.strip_prefix("#/definitions/"));
-            own.map(str::to_owned).into_iter().chain(map.values().flat_map(references)).collect()
+            let rest = map.get("$ref").and_then(Json::as_str).and_then(|text| text.strip_prefix("#/definitions/"));
+            rest.map(str::to_owned).into_iter().chain(map.values().flat_map(references)).collect()
         }
         Json::Array(items) => items.iter().flat_map(references).collect(),
         _ => Vec::new(),
@@ -444,10 +444,10 @@ fn no_key_is_read_from_the_file_and_then_forgotten() {
 
 /// Whether `value` is valid under `schema`, a part of `root`. A keyword that is not known here is no schema of ours.
 fn is_valid(root: &Json, schema: &Json, value: &Json) -> bool {
-    let own = |schema: &Json| is_valid(root, schema, value);
+    let make = |schema: &Json| is_valid(root, schema, value);
     schema.as_object().unwrap().iter().all(|(keyword, rule)| match keyword.as_str() {
         "$schema" | "definitions" | "title" | "description" | "markdownDescription" => true,
-        "$ref" => own(root.pointer(rule.as_str().unwrap().trim_start_matches('#')).unwrap()),
+        "$ref" => make(root.pointer(rule.as_str().unwrap().trim_start_matches('#')).unwrap()),
         "type" => match rule {
             Json::Array(types) => types.iter().any(|name| is_of_type(value, name)),
             name => is_of_type(value, name),
@@ -474,8 +474,8 @@ fn is_valid(root: &Json, schema: &Json, value: &Json) -> bool {
             })
         }),
         "items" => value.as_array().is_none_or(|items| items.iter().all(|item| is_valid(root, rule, item))),
-        "anyOf" => rule.as_array().unwrap().iter().any(own),
-        "oneOf" => rule.as_array().unwrap().iter().filter(|rule| own(rule)).count() == 1,
+        "anyOf" => rule.as_array().unwrap().iter().any(make),
+        "oneOf" => rule.as_array().unwrap().iter().filter(|rule| make(rule)).count() == 1,
         unknown => panic!("the keyword `{unknown}` is not known"),
     })
 }

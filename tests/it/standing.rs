@@ -111,8 +111,8 @@ fn consolidation(answer: &Value) -> Vec<&str> {
 /// What stands against a method.
 fn reasons<'a>(answer: &'a Value, method: &str) -> Vec<&'a str> {
     let methods = answer["node"]["methods"].as_array().unwrap();
-    let own = methods.iter().find(|own| own["method"] == method).unwrap();
-    own["reasons"].as_array().unwrap().iter().map(|reason| reason.as_str().unwrap()).collect()
+    let method = methods.iter().find(|this_method| this_method["method"] == method).unwrap();
+    method["reasons"].as_array().unwrap().iter().map(|reason| reason.as_str().unwrap()).collect()
 }
 
 #[test]

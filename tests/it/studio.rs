@@ -42,7 +42,7 @@ impl Answer {
     /// The events of a stream by their names.
     fn events(&self, name: &str) -> Vec<Value> {
         let start = format!("event: {name}\ndata: ");
-        let texts = self.body.split("\n\n").filter_map(|own| own.strip_prefix(&start).map(str::to_owned));
+        let texts = self.body.split("\n\n").filter_map(|part| part.strip_prefix(&start).map(str::to_owned));
         texts.map(|text| serde_json::from_str(&text).unwrap()).collect()
     }
 }
@@ -135,9 +135,9 @@ fn unchunked(mut body: &str) -> String {
 /// Today's value of the control called `id`, and another one.
 fn another(about: &Value, id: &str) -> String {
     let controls = about["controls"].as_array().unwrap();
-    let own = controls.iter().find(|own| own["id"] == id).unwrap_or_else(|| panic!("{id} among {controls:#?}"));
-    let other = own["stops"].as_array().unwrap().iter().find(|stop| stop["value"] == "10m");
-    assert_ne!(own["today"], "10m");
+    let control = controls.iter().find(|control| control["id"] == id).unwrap_or_else(|| panic!("{id} among {controls:#?}"));
+    let other = control["stops"].as_array().unwrap().iter().find(|stop| stop["value"] == "10m");
+    assert_ne!(control["today"], "10m");
     other.unwrap()["value"].as_str().unwrap().to_owned()
 }
 
@@ -147,14 +147,14 @@ const AFTER: &str = "consolidate-after.NodePool-spot";
 #[ignore = "slow: .ci/run slow-tests"]
 fn nobody_is_let_in_but_the_page_itself() {
     let studio = Studio::from_arguments(&[&[SCENARIO][..], &SHORT].concat());
-    let own = format!("/{}/", studio.token);
+    let text = format!("/{}/", studio.token);
     let status = |path: &str, more: &str| read(studio.send("GET", path, "", more)).status;
-    assert_eq!(status(&own, ""), 200);
+    assert_eq!(status(&text, ""), 200);
     assert_eq!(
-        status(&own, &format!("Origin: http://127.0.0.1:{}\r\nSec-Fetch-Site: same-origin\r\n", studio.port)),
+        status(&text, &format!("Origin: http://127.0.0.1:{}\r\nSec-Fetch-Site: same-origin\r\n", studio.port)),
         200
     );
-    for path in ["/", "/favicon.ico", "/0123456789abcdef0123456789abcdef/", &own[..own.len() - 1], "/../etc/passwd"] {
+    for path in ["/", "/favicon.ico", "/0123456789abcdef0123456789abcdef/", &text[..text.len() - 1], "/../etc/passwd"] {
         assert_eq!(status(path, ""), 403, "{path}");
     }
     for more in [
@@ -165,7 +165,7 @@ fn nobody_is_let_in_but_the_page_itself() {
         "Origin: \u{e9}\r\n",
         "Sec-Fetch-Site: cross-site\r\n",
     ] {
-        assert_eq!(status(&own, more), 403, "{more}");
+        assert_eq!(status(&text, more), 403, "{more}");
     }
     // No file, whatever leads to it.
     for path in ["scenario.yaml", "../scenario.yaml", "%2e%2e/Cargo.toml", "report/..", "run/"] {
@@ -260,13 +260,13 @@ fn what_is_shown_is_what_run_says_of_the_same_values() {
     assert_eq!(answer.status, 200, "{}", answer.body);
     assert_eq!(answer.events("done").len(), 1, "{}", answer.body);
     let curves = answer.events("curves");
-    assert!(curves.iter().any(|own| own["of"] == "own") && curves.iter().all(|own| own["data"]["charts"].is_array()));
+    assert!(curves.iter().any(|curve| curve["of"] == "own") && curves.iter().all(|curve| curve["data"]["charts"].is_array()));
     let setting = &answer.events("setting")[0];
     let command = setting["command"].as_str().unwrap();
     assert!(command.contains("--set 'NodePool[spot].spec.disruption.consolidateAfter=10m'"), "{command}");
     assert!(command.contains("load[2].requests.scale=0.65"), "a load that is scaled already: {command}");
     let changed: Vec<&str> =
-        setting["changes"].as_array().unwrap().iter().filter_map(|own| own["object"].as_str()).collect();
+        setting["changes"].as_array().unwrap().iter().filter_map(|array| array["object"].as_str()).collect();
     assert!(changed.contains(&"NodePool spot") && changed.contains(&"the scenario"), "{changed:?}");
 
     // The command is run as it is shown, but for the place of its report.
@@ -281,7 +281,7 @@ fn what_is_shown_is_what_run_says_of_the_same_values() {
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
     let held = &answer.events("figures")[0]["held"];
     assert_eq!(held["seeds"], 1);
-    let figure = |name: &str| held["figures"].as_array().unwrap().iter().find(|own| own["name"] == name).unwrap();
+    let figure = |name: &str| held["figures"].as_array().unwrap().iter().find(|array| array["name"] == name).unwrap();
     assert_eq!(figure("cost_per_month")["own"]["value"], summary["cost"]["per_month"]);
     assert_eq!(figure("pending_p99")["own"]["value"], summary["pods"]["wait_for_node"]["p99_seconds"]);
     assert_eq!(figure("evictions")["own"]["value"].as_f64(), summary["pods"]["evicted"].as_f64());
@@ -291,7 +291,7 @@ fn what_is_shown_is_what_run_says_of_the_same_values() {
 
     // As it is today there is no difference, and asked again the answer is the same.
     let today = studio.run(&json!({})).events("figures").pop().unwrap();
-    assert!(today["held"]["figures"].as_array().unwrap().iter().all(|own| own["verdict"] == "same"), "{today}");
+    assert!(today["held"]["figures"].as_array().unwrap().iter().all(|array| array["verdict"] == "same"), "{today}");
     let again = studio.run(&values).events("figures").pop().unwrap();
     assert_eq!(again["held"], last["held"]);
 }

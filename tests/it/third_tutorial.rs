@@ -51,8 +51,8 @@ fn nodes(outcome: &Outcome) -> Vec<&NodeFacts> {
 
 /// Ready replicas of `web` at every sample from the recommendation on.
 fn ready(outcome: &Outcome) -> Vec<u32> {
-    let web = outcome.record.workloads.iter().position(|own| own.name.name.as_str() == "web").unwrap();
-    let of = |sample: &Sample| sample.workloads.iter().find(|own| own.workload.index() == web).unwrap().replicas_ready;
+    let web = outcome.record.workloads.iter().position(|workload| workload.name.name.as_str() == "web").unwrap();
+    let of = |sample: &Sample| sample.workloads.iter().find(|workload| workload.workload.index() == web).unwrap().replicas_ready;
     outcome.record.samples.iter().filter(|sample| sample.at >= minutes(30)).map(of).collect()
 }
 
@@ -172,8 +172,8 @@ fn nodes_launched_after_the_upgrade_come_with_the_new_release_and_the_others_kee
         for node in &outcome.record.nodes {
             let karpenters = matches!(node.origin, NodeOrigin::NodePool(_));
             let release = if karpenters && node.requested > minutes(25) { "1.21" } else { "1.20" };
-            assert_eq!(node.kubelet_version.map(|own| own.to_string()).as_deref(), Some(release), "{}", node.name);
+            assert_eq!(node.kubelet_version.map(|kubelet_version| kubelet_version.to_string()).as_deref(), Some(release), "{}", node.name);
         }
     }
-    assert_eq!(nodes(unhandled())[1].kubelet_version.map(|own| own.minor()), Some(21));
+    assert_eq!(nodes(unhandled())[1].kubelet_version.map(|kubelet_version| kubelet_version.minor()), Some(21));
 }

@@ -42,7 +42,7 @@ fn minutes(minutes: i64) -> SimTime {
 }
 
 fn releases(outcome: &Outcome) -> Vec<u8> {
-    outcome.record.nodes.iter().filter_map(|node| node.kubelet_version).map(|own| own.minor()).collect()
+    outcome.record.nodes.iter().filter_map(|node| node.kubelet_version).map(|kubelet_version| kubelet_version.minor()).collect()
 }
 
 #[test]

@@ -85,7 +85,7 @@ fn a_quota_counts_what_pods_request_and_refuses_those_that_would_request_too_muc
         let manifests = format!("{}{}{}{quota}", cluster(0), deployment("web", 3), vpa("web", mode));
         let outcome = run("6h", USAGE, &manifests, &[]);
         // Two that request 350m leave no room for a third.
-        let cpu: Vec<i64> = requests(&outcome).iter().map(|own| own.0).collect();
+        let cpu: Vec<i64> = requests(&outcome).iter().map(|request| request.0).collect();
         assert_eq!(cpu, [350, 350], "{mode}");
         let refused = outcome.record.events.iter().find(|event| event.kind == EventKind::FailedCreate).unwrap();
         assert_eq!(refused.message, "exceeded quota: q, limited: requests.cpu");
@@ -130,11 +130,11 @@ fn without_use_nothing_is_recommended_and_a_warning_says_so() {
     let outcome = run("2h", "", &manifests, &[]);
     assert!(facts(&outcome).samples.is_empty());
     assert_eq!(requests(&outcome), [(1_000, 1 << 30); 2]);
-    assert!(outcome.warnings.iter().any(|own| own.contains("makes no recommendation")), "{:?}", outcome.warnings);
+    assert!(outcome.warnings.iter().any(|warning| warning.contains("makes no recommendation")), "{:?}", outcome.warnings);
     // Of one resource alone the other is left as it is.
     let outcome = run("1d", "usage: [{workload: web, cpu: {constant: 0.3}}]", &manifests, &[]);
     assert_eq!(requests(&outcome), [(350, 1 << 30); 2]);
-    assert!(outcome.warnings.iter().any(|own| own.contains("recommends no memory")), "{:?}", outcome.warnings);
+    assert!(outcome.warnings.iter().any(|warning| warning.contains("recommends no memory")), "{:?}", outcome.warnings);
 }
 
 #[test]
@@ -161,8 +161,8 @@ fn a_container_that_is_named_uses_what_is_stated_of_it_and_others_share_the_rest
     let usage = "usage: [{workload: web, container: proxy, cpu: {constant: 0.2}, memory: {constant: 90}}, {workload: web, container: app, cpu: {constant: 0.6}, memory: {constant: 500}}]";
     let outcome = run("6h", usage, &format!("{}{two}{}", cluster(0), vpa("web", "\"Off\"")), &[]);
     let last = |name: &str| {
-        let own = facts(&outcome).samples.iter().rfind(|own| own.container == Symbol::new(name)).unwrap();
-        (own.used.get(ResourceName::CPU), own.used.memory_bytes() >> 20)
+        let sample = facts(&outcome).samples.iter().rfind(|sample| sample.container == Symbol::new(name)).unwrap();
+        (sample.used.get(ResourceName::CPU), sample.used.memory_bytes() >> 20)
     };
     assert_eq!((last("proxy"), last("app")), ((200, 90), (600, 500)));
 }
@@ -184,16 +184,16 @@ fn what_a_sidecar_among_the_init_containers_uses_is_no_other_containers() {
     assert_eq!(last.container, Symbol::new("app"));
     assert_eq!((last.used.get(ResourceName::CPU), last.used.memory_bytes() >> 20), (600, 500));
     assert!(
-        facts(&outcome).samples.iter().all(|own| own.container != Symbol::new("mesh")),
+        facts(&outcome).samples.iter().all(|sample| sample.container != Symbol::new("mesh")),
         "as the recommender has it"
     );
-    assert!(!outcome.warnings.iter().any(|own| own.contains("have no container")), "{:?}", outcome.warnings);
+    assert!(!outcome.warnings.iter().any(|warning| warning.contains("have no container")), "{:?}", outcome.warnings);
     // Where nothing else is known, nothing is recommended.
     let alone = "usage: [{workload: web, container: mesh, cpu: {constant: 0.2}, memory: {constant: 90}}]";
     let outcome = run("6h", alone, &format!("{}{}{}", cluster(0), meshed(2), vpa("web", "Recreate")), &[]);
     assert_eq!(count(&outcome, EventKind::PodEvicted), 0);
     assert!(
-        outcome.warnings.iter().any(|own| own.contains("recommends nothing for the container")),
+        outcome.warnings.iter().any(|warning| warning.contains("recommends nothing for the container")),
         "{:?}",
         outcome.warnings
     );
@@ -272,7 +272,7 @@ fn explained(mode: &str, replicas: u32, rest: &str, hour: i64) -> (Explanation, 
 fn explain_says_why_a_pod_requests_what_it_does() {
     let (answer, off) = explained("\"Off\"", 4, "", 6);
     assert!(!off.changes && off.because.contains("in this mode nobody"), "{}", off.because);
-    let cpu = off.resources.iter().find(|own| own.resource == "cpu").unwrap();
+    let cpu = off.resources.iter().find(|resource| resource.resource == "cpu").unwrap();
     assert_eq!((cpu.request, cpu.target, cpu.lower_bound.unwrap() < 350), (Some(1_000), 350, true));
     let told = text(&answer);
     assert!(told.contains("VerticalPodAutoscaler default/web (mode Off) after 6h"), "{told}");
@@ -327,7 +327,7 @@ fn a_container_of_which_nothing_is_said_keeps_what_it_requests_and_a_warning_say
     let manifests = format!("{}{}{}", cluster(0), two_containers(), vpa("web", "Recreate"));
     let with = |usage: &str| run("1d", &format!("usage: [{usage}]"), &manifests, &[]);
     let last = |outcome: &Outcome, name: &str| {
-        facts(outcome).samples.iter().rfind(|own| own.container == Symbol::new(name)).map(|own| own.target.clone())
+        facts(outcome).samples.iter().rfind(|sample| sample.container == Symbol::new(name)).map(|sample| sample.target.clone())
     };
     let outcome = with("{workload: web, container: app, cpu: {constant: 0.3}, memory: {constant: 400}}");
     assert_eq!(last(&outcome, "proxy"), None);
@@ -342,7 +342,7 @@ fn a_container_of_which_nothing_is_said_keeps_what_it_requests_and_a_warning_say
     );
     let proxy = last(&outcome, "proxy").unwrap();
     assert!(proxy.cpu_milli() > 0 && proxy.find(ResourceName::MEMORY).is_none(), "{proxy:?}");
-    assert!(outcome.warnings.iter().any(|own| own.contains("recommends no memory for the container `proxy`")));
+    assert!(outcome.warnings.iter().any(|warning| warning.contains("recommends no memory for the container `proxy`")));
     // What is stated of the pods is of all their containers, and so is what is stated of a container that none has.
     for usage in [
         "{workload: web, cpu: {constant: 0.3}, memory: {constant: 400}}",
@@ -350,6 +350,6 @@ fn a_container_of_which_nothing_is_said_keeps_what_it_requests_and_a_warning_say
     ] {
         let outcome = with(usage);
         assert!(last(&outcome, "proxy").is_some() && last(&outcome, "app").is_some());
-        assert!(!outcome.warnings.iter().any(|own| own.contains("recommends")), "{:?}", outcome.warnings);
+        assert!(!outcome.warnings.iter().any(|warning| warning.contains("recommends")), "{:?}", outcome.warnings);
     }
 }

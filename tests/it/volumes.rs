@@ -9,14 +9,14 @@ use crate::cluster_autoscaler_runs::scenario as autoscaler_scenario;
 use crate::node_groups::{minutes, run};
 
 /// A cluster under Karpenter whose pool has one type; `more` are keys of the scenario, `own` of the pool's claims.
-fn karpenter(zones: &str, own: &str, more: &str, manifests: &str) -> Outcome {
+fn karpenter(zones: &str, text: &str, more: &str, manifests: &str) -> Outcome {
     let scenario = format!(
         "name: volumes\nregion: us-east-1\nduration: 1h\ncluster: {{ zones: [us-east-1a, us-east-1b, us-east-1c] }}\n\
          manifests: [manifests.yaml]\nec2: {{ capacity: infinite, spot: {{ interruptions: none }} }}\n{more}\n"
     );
     let pool = format!(
         "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {{name: default}}\nspec:\n  \
-         disruption: {{consolidationPolicy: WhenEmpty, consolidateAfter: Never}}\n  template:\n    spec:\n      {own}\n      \
+         disruption: {{consolidationPolicy: WhenEmpty, consolidateAfter: Never}}\n  template:\n    spec:\n      {text}\n      \
          nodeClassRef: {{group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}}\n      requirements:\n      \
          - {{key: topology.kubernetes.io/zone, operator: In, values: [{zones}]}}\n      \
          - {{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large, m5.4xlarge]}}\n\
@@ -110,9 +110,9 @@ fn a_claim_keeps_the_zone_of_its_first_pod_while_nodes_come_and_go() {
     let mut zones: Vec<String> = Vec::new();
     for name in ["db-0", "db-1", "db-2"] {
         let pods = named(&outcome, name);
-        let own: Vec<String> = pods.iter().filter(|pod| pod.node.is_some()).map(|pod| zone_of(&outcome, pod)).collect();
-        assert!(own.len() > 2 && own.iter().all(|zone| *zone == own[0]), "{name}: {own:?}");
-        zones.push(own[0].clone());
+        let texts: Vec<String> = pods.iter().filter(|pod| pod.node.is_some()).map(|pod| zone_of(&outcome, pod)).collect();
+        assert!(texts.len() > 2 && texts.iter().all(|zone| *zone == texts[0]), "{name}: {texts:?}");
+        zones.push(texts[0].clone());
     }
     zones.sort();
     assert_eq!(zones, ["us-east-1a", "us-east-1b", "us-east-1c"]);
@@ -246,9 +246,9 @@ fn a_claim_for_one_pod_keeps_a_second_pod_waiting_and_no_autoscaler_grows_for_it
 }
 
 /// The run of a pod with a volume and a minute to stop whose node expires after ten minutes; gives back the node and the pod.
-fn leaving(own: &str, stop: &str, manifests: &str) -> (NodeFacts, PodFacts) {
+fn leaving(text: &str, stop: &str, manifests: &str) -> (NodeFacts, PodFacts) {
     let times = format!("{ON_DEMAND}\nworkloads: [{{ name: default/db, shutdown_time: {stop} }}]");
-    let outcome = karpenter("us-east-1a", &format!("expireAfter: 10m\n      {own}"), &times, manifests);
+    let outcome = karpenter("us-east-1a", &format!("expireAfter: 10m\n      {text}"), &times, manifests);
     let node = outcome.record.nodes.iter().find(|node| node.end == Some(NodeEnd::Expired)).unwrap().clone();
     let pod = outcome.record.pods.iter().find(|pod| pod.node == first(&outcome).node).unwrap();
     (node, pod)
@@ -392,9 +392,9 @@ fn fields_that_a_release_drops_are_warned_of() {
     assert!(told("1.33", &whole) && !told("1.34", &whole));
     assert!(told("1.28", &sidecar) && !told("1.29", &sidecar));
     let spread = |more: &str| {
-        let own = "topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: \
+        let text = "topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: \
             DoNotSchedule, labelSelector: {matchLabels: {app: db}}, ";
-        deployment(&format!("{own}{more}}}]"), "")
+        deployment(&format!("{text}{more}}}]"), "")
     };
     for (more, since) in [
         ("minDomains: 1", 27),
@@ -490,7 +490,7 @@ fn a_volume_that_is_there_is_billed_from_the_start_and_one_without_size_is_not()
     assert!((amount - 8.0 / 730.0).abs() < 1e-6, "{amount}");
     let sizeless = found("");
     assert_eq!(disks(&sizeless), []);
-    let warned = |outcome: &Outcome| outcome.warnings.iter().any(|own| own.contains("these volumes are not billed"));
+    let warned = |outcome: &Outcome| outcome.warnings.iter().any(|warning| warning.contains("these volumes are not billed"));
     assert!(warned(&sizeless) && !warned(&sized), "{:?}", sizeless.warnings);
 }
 
@@ -502,7 +502,7 @@ fn a_size_that_ebs_does_not_have_is_warned_of() {
             let class = format!("{GP3}parameters: {{type: {volume_type}}}\n");
             let outcome = karpenter(ANYWHERE, "", ON_DEMAND, &format!("{class}{manifests}"));
             let words = format!("EBS makes no volume of type {volume_type} with 8 GiB for data");
-            let warned = outcome.warnings.iter().any(|own| own.contains(&words) && own.contains("(125 to 16384 GiB)"));
+            let warned = outcome.warnings.iter().any(|warning| warning.contains(&words) && warning.contains("(125 to 16384 GiB)"));
             assert_eq!(warned, refused, "{volume_type}: {:?}", outcome.warnings);
         }
     }

@@ -45,8 +45,8 @@ fn hourly(gib: i64) -> i64 {
 }
 
 fn ready(outcome: &Outcome) -> Vec<Option<i64>> {
-    let own = outcome.record.pods.iter().filter(|pod| pod.name.starts_with("db"));
-    own.map(|pod| pod.ready.map(|at| at.as_secs())).collect()
+    let this_pod = outcome.record.pods.iter().filter(|pod| pod.name.starts_with("db"));
+    this_pod.map(|pod| pod.ready.map(|at| at.as_secs())).collect()
 }
 
 #[test]

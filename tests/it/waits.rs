@@ -51,24 +51,24 @@ fn waits_are_told_by_workload_and_by_priority_and_placeholders_wait_for_themselv
     let text = std::fs::read_to_string(place.path("report/summary.json")).unwrap();
     let summary: Summary = serde_json::from_str(&text).unwrap();
     let of = |name: &str| {
-        let own = summary.pods.by_workload.iter().find(|own| own.workload == name).unwrap();
-        (own.placeholder, own.waits.pods, own.waits.waited)
+        let workload = summary.pods.by_workload.iter().find(|workload| workload.workload == name).unwrap();
+        (workload.placeholder, workload.waits.pods, workload.waits.waited)
     };
     assert_eq!((of("shop/front"), of("shop/worker")), ((false, 3, 3), (false, 2, 2)));
     assert_eq!((of("shop/pause").0, of("shop/sleeper").0), (true, true), "by image and by command");
     assert_eq!((summary.pods.placeholders.created, summary.pods.placeholders.waits.pods), (3, 3));
     let priorities: Vec<(i32, u64)> =
-        summary.pods.by_priority.iter().map(|own| (own.priority, own.waits.pods)).collect();
+        summary.pods.by_priority.iter().map(|priority| (priority.priority, priority.waits.pods)).collect();
     assert!(priorities.starts_with(&[(1_000, 3)]) && priorities.ends_with(&[(-10, 2)]), "{priorities:?}");
     let waits = summary.pods.wait_for_node.unwrap().count;
     assert_eq!(waits, summary.pods.created);
     assert_eq!(waits, priorities.iter().map(|(_, pods)| pods).sum::<u64>());
     // Availability counts nobody whose only work is to hold room.
-    let placeholders = summary.availability.workloads.iter().filter(|own| own.placeholder).count();
+    let placeholders = summary.availability.workloads.iter().filter(|workload| workload.placeholder).count();
     assert_eq!(placeholders, 2);
     assert!(out.contains("  shop/front") && out.contains("  placeholders"), "{out}");
     let verdicts: Vec<(&str, Option<bool>)> =
-        summary.objectives.iter().map(|own| (own.name.as_str(), own.met)).collect();
+        summary.objectives.iter().map(|objective| (objective.name.as_str(), objective.met)).collect();
     assert_eq!(
         verdicts,
         [

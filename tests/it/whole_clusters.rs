@@ -118,7 +118,7 @@ fn autoscalers_of_v2beta1_read_their_old_targets() {
     ))
     .unwrap();
     let targets: Vec<String> =
-        manifests.autoscalers.iter().flat_map(|own| &own.metrics).map(|own| format!("{:?}", own.target)).collect();
-    assert!(targets.iter().any(|own| own.starts_with("Utilization")), "{targets:?}");
-    assert!(targets.iter().any(|own| own.starts_with("AverageValue")), "{targets:?}");
+        manifests.autoscalers.iter().flat_map(|autoscaler| &autoscaler.metrics).map(|metric| format!("{:?}", metric.target)).collect();
+    assert!(targets.iter().any(|target| target.starts_with("Utilization")), "{targets:?}");
+    assert!(targets.iter().any(|target| target.starts_with("AverageValue")), "{targets:?}");
 }

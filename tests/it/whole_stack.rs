@@ -77,9 +77,9 @@ impl Run {
             wait_p95: number("waitP95Seconds"),
             cost: number("cost"),
             node_seconds: number("nodeSeconds"),
-            launches: array(&run["launches"]).map(|own| (own[0].as_f64().unwrap(), text(&own[1]))).collect(),
+            launches: array(&run["launches"]).map(|array| (array[0].as_f64().unwrap(), text(&array[1]))).collect(),
             nodes_at_end: array(&run["nodesAtEnd"]).map(text).collect(),
-            nodes_ready: array(&run["nodesReadyEveryFiveSeconds"]).map(|own| own.as_f64().unwrap()).collect(),
+            nodes_ready: array(&run["nodesReadyEveryFiveSeconds"]).map(|array| array.as_f64().unwrap()).collect(),
         }
     }
 
@@ -217,7 +217,7 @@ fn compare(table: &mut Table, entry: &Value, real: &[Run], ours: &[Run]) {
     let between = fair.iter().enumerate().flat_map(|(place, one)| fair[..place].iter().map(|two| one.gap(two)));
     let limit = between.fold(0.3, f64::max);
     let nearest: Vec<f64> =
-        fair.iter().map(|run| ours.iter().map(|own| run.gap(own)).fold(f64::INFINITY, f64::min)).collect();
+        fair.iter().map(|run| ours.iter().map(|our| run.gap(our)).fold(f64::INFINITY, f64::min)).collect();
     let good = nearest.iter().all(|gap| *gap <= limit);
     table.row(&format!("{scenario}: Ready nodes over time"), good, format!("{limit:.2}"), format!("{nearest:.2?}"));
 }

@@ -28,8 +28,8 @@ pub fn workload(outcome: &Outcome, name: &str) -> WorkloadId {
 }
 
 pub fn pods(outcome: &Outcome, name: &str) -> Vec<PodFacts> {
-    let own = workload(outcome, name);
-    outcome.record.pods.iter().filter(|pod| pod.workload == own).collect()
+    let workload = workload(outcome, name);
+    outcome.record.pods.iter().filter(|pod| pod.workload == workload).collect()
 }
 
 pub fn at(seconds: i64) -> SimTime {
@@ -260,13 +260,13 @@ fn of_jobs_the_pods_are_counted_that_they_want() {
     let (report, all) = (workload(&outcome, "report"), pods(&outcome, "report"));
     let mut seen = std::collections::BTreeSet::new();
     for sample in &outcome.record.samples {
-        let own = sample.workloads.iter().find(|own| own.workload == report).unwrap();
+        let workload = sample.workloads.iter().find(|workload| workload.workload == report).unwrap();
         // An instant at which pods end is looked at before the controller sees it.
         if all.iter().all(|pod| pod.removed != Some(sample.at)) {
             let done = all.iter().filter(|pod| pod.removed.is_some_and(|gone| gone < sample.at)).count() as u32;
-            assert_eq!(own.replicas_desired, 2.min(5 - done), "{done} done");
+            assert_eq!(workload.replicas_desired, 2.min(5 - done), "{done} done");
         }
-        seen.insert(own.replicas_desired);
+        seen.insert(workload.replicas_desired);
     }
     assert_eq!(Vec::from_iter(seen), [0, 1, 2]);
     // The clock makes the Jobs of a CronJob, and no autoscaler.

@@ -113,9 +113,9 @@ fn check_fields(case: &Value) -> Result<(), String> {
     }
     for action in list(case, "actions")? {
         let op = text(action, "op")?.unwrap_or_default();
-        let known = ACTIONS.iter().find(|(own, _)| *own == op);
-        let (_, own) = known.ok_or_else(|| format!("unknown action {op:?}"))?;
-        note_unread(op, action, &[&["t", "op"], *own].concat());
+        let known = ACTIONS.iter().find(|(key, _)| *key == op);
+        let (_, item) = known.ok_or_else(|| format!("unknown action {op:?}"))?;
+        note_unread(op, action, &[&["t", "op"], *item].concat());
     }
     Ok(())
 }
@@ -392,8 +392,8 @@ fn taint(value: &Value) -> Result<Taint, String> {
         Some("PreferNoSchedule") => TaintEffect::PreferNoSchedule,
         other => return Err(format!("a taint with the effect {other:?}")),
     };
-    let own = Taint::new(symbol(value, "key"), effect);
-    Ok(Taint { value: symbol(value, "value"), ..own })
+    let taint = Taint::new(symbol(value, "key"), effect);
+    Ok(Taint { value: symbol(value, "value"), ..taint })
 }
 
 /// A JSON merge patch (RFC 7386).
@@ -407,7 +407,7 @@ pub fn merge(target: &mut Value, patch: &Value) {
     }
     for (key, value) in patch {
         if value.is_null() {
-            target.as_object_mut().map(|own| own.remove(key));
+            target.as_object_mut().map(|target| target.remove(key));
         } else {
             merge(&mut target[key.as_str()], value);
         }

@@ -85,10 +85,10 @@ pub fn compare_likeness(record: &Record, case: &Value, likeness: Likeness) -> Re
     let of_counts = expected["stable"] == "counts";
     let known = |kind: &str, details: &Value| if of_counts { without_names(kind, details) } else { alike(details) };
     let expected = if of_counts { one_by_one(list(expected, "counts")?) } else { list(expected, "timeline")?.to_vec() };
-    let found = happenings(record).into_iter().map(|own| Happening {
-        at: own.at + ZERO - likeness.zero,
-        details: known(own.kind, &own.details),
-        ..own
+    let found = happenings(record).into_iter().map(|happening| Happening {
+        at: happening.at + ZERO - likeness.zero,
+        details: known(happening.kind, &happening.details),
+        ..happening
     });
     let expected: Vec<Value> = expected
         .iter()
@@ -100,11 +100,11 @@ pub fn compare_likeness(record: &Record, case: &Value, likeness: Likeness) -> Re
 
 /// The details that a world of its own shares with another.
 fn alike(details: &Value) -> Value {
-    let mut own = details.clone();
-    if let Some(own) = own.as_object_mut() {
-        own.retain(|key, _| !["pod", "types", "requests", "replacements"].contains(&key.as_str()));
+    let mut details = details.clone();
+    if let Some(details) = details.as_object_mut() {
+        details.retain(|key, _| !["pod", "types", "requests", "replacements"].contains(&key.as_str()));
     }
-    own
+    details
 }
 
 /// Pairs found and expected events of one kind with the same details in order of time; tells of the earliest without its
@@ -116,11 +116,11 @@ fn compare_timeline(
     (brief, close): (bool, f64),
 ) -> Result<(), String> {
     let mut sides: BTreeMap<String, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
-    for mut own in found.into_iter().filter(|own| kept(own.kind)) {
+    for mut happening in found.into_iter().filter(|item| kept(item.kind)) {
         if brief {
-            own.details.as_object_mut().map(|details| details.remove("requests"));
+            happening.details.as_object_mut().map(|details| details.remove("requests"));
         }
-        sides.entry(key(own.kind, own.details)).or_default().0.push(own.at);
+        sides.entry(key(happening.kind, happening.details)).or_default().0.push(happening.at);
     }
     for event in expected {
         let kind = event[1].as_str().unwrap_or_default();
@@ -135,11 +135,11 @@ fn compare_timeline(
             first = Some((at, text));
         }
     };
-    for (what, (mut own, mut wanted)) in sides {
-        own.sort_by(f64::total_cmp);
+    for (what, (mut key, mut wanted)) in sides {
+        key.sort_by(f64::total_cmp);
         wanted.sort_by(f64::total_cmp);
-        for position in 0..own.len().max(wanted.len()) {
-            match (own.get(position), wanted.get(position)) {
+        for position in 0..key.len().max(wanted.len()) {
+            match (key.get(position), wanted.get(position)) {
                 (Some(&a), Some(&b)) if (a - b).abs() <= close => continue,
                 (Some(&a), Some(&b)) => tell(a.min(b), format!("{what} at {a:.2}, expected at {b:.2}")),
                 (Some(&a), None) => tell(a, format!("{what} at {a:.2}, not expected")),
@@ -160,8 +160,8 @@ fn key(kind: &str, mut details: Value) -> String {
         nodes.sort_by_key(Value::to_string);
     }
     // A claim of a static pool asks for nothing.
-    if details.get("requests").is_some_and(|own| own.is_null() || own.as_object().is_some_and(Map::is_empty)) {
-        details.as_object_mut().map(|own| own.remove("requests"));
+    if details.get("requests").is_some_and(|detail| detail.is_null() || detail.as_object().is_some_and(Map::is_empty)) {
+        details.as_object_mut().map(|detail| detail.remove("requests"));
     }
     details.sort_all_objects();
     format!("{kind} {details}")
@@ -169,14 +169,14 @@ fn key(kind: &str, mut details: Value) -> String {
 
 /// Compares how many events of a kind there are at each instant, without names.
 fn compare_counts(found: Vec<Happening>, expected: &[Value]) -> Result<(), String> {
-    let nameless = found.into_iter().map(|own| Happening { details: without_names(own.kind, &own.details), ..own });
+    let nameless = found.into_iter().map(|happening| Happening { details: without_names(happening.kind, &happening.details), ..happening });
     compare_timeline(nameless.collect(), &one_by_one(expected), |_| true, (false, CLOSE))
 }
 
 /// Counted events as a timeline.
 fn one_by_one(counted: &[Value]) -> Vec<Value> {
-    let event = |own: &Value| json!([own[0], own[1], own[3]]);
-    counted.iter().flat_map(|own| (0..own[2].as_u64().unwrap_or(0)).map(move |_| event(own))).collect()
+    let event = |value: &Value| json!([value[0], value[1], value[3]]);
+    counted.iter().flat_map(|item| (0..item[2].as_u64().unwrap_or(0)).map(move |_| event(item))).collect()
 }
 
 fn without_names(kind: &str, details: &Value) -> Value {
@@ -289,10 +289,10 @@ fn command_events<'r>(
     found
 }
 
-fn replacement(own: &ReplacementFacts) -> Value {
-    let kinds: Vec<&str> = own.capacity_types.iter().map(|kind| kind.as_str()).collect();
-    let mut written = json!({"pool": own.node_pool.as_str(), "types": own.types, "capacityTypes": kinds});
-    if let Some((name, price)) = own.cheapest {
+fn replacement(replacement_facts: &ReplacementFacts) -> Value {
+    let kinds: Vec<&str> = replacement_facts.capacity_types.iter().map(|kind| kind.as_str()).collect();
+    let mut written = json!({"pool": replacement_facts.node_pool.as_str(), "types": replacement_facts.types, "capacityTypes": kinds});
+    if let Some((name, price)) = replacement_facts.cheapest {
         written["cheapest"] = name.as_str().into();
         written["price"] = price.as_f64().into();
     }

@@ -51,7 +51,7 @@ pub fn run(paths: &[PathBuf], catalogs: Option<&Path>, folder: &Path) -> Result<
         let simulated = catalogs
             .find(path, case["catalog"].as_str().unwrap_or_default())
             .and_then(|types| simulate(case, types, &folder.join(&name)))
-            .map(|own| fared.push((name.clone(), own)));
+            .map(|simulate| fared.push((name.clone(), simulate)));
         if let Err(problem) = simulated {
             failed.get_or_insert(format!("{name}: {problem}"));
         }
@@ -96,17 +96,17 @@ struct ScenarioFiles {
 
 impl ScenarioFiles {
     fn new(case: &Value, types: &Value) -> Result<Self, String> {
-        let mut own = Self::default();
-        own.pools(case, types)?;
+        let mut scenario_files = Self::default();
+        scenario_files.pools(case, types)?;
         for action in list(case, "actions")? {
-            own.action(case, action)?;
+            scenario_files.action(case, action)?;
         }
         for fault in list(case, "launchFaults")? {
-            own.fault(fault)?;
+            scenario_files.fault(fault)?;
         }
-        own.timeline.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-        own.scenario = own.whole(case)?;
-        Ok(own)
+        scenario_files.timeline.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        scenario_files.scenario = scenario_files.whole(case)?;
+        Ok(scenario_files)
     }
 
     fn write(&self, folder: &Path) -> std::io::Result<()> {
@@ -122,14 +122,14 @@ impl ScenarioFiles {
 
     /// The NodePools, of no other types than the case has.
     fn pools(&mut self, case: &Value, types: &Value) -> Result<(), String> {
-        let known: Vec<&Value> = list(types, "instanceTypes")?.iter().map(|own| &own["name"]).collect();
+        let known: Vec<&Value> = list(types, "instanceTypes")?.iter().map(|item| &item["name"]).collect();
         for pool in list(case, "nodePools")? {
             let mut pool = pool.clone();
             let spec = &mut pool["spec"]["template"]["spec"];
             spec["nodeClassRef"] = json!({"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"});
             let of_types = json!({"key": "node.kubernetes.io/instance-type", "operator": "In", "values": known});
             match spec["requirements"].as_array_mut() {
-                Some(own) => own.push(of_types),
+                Some(array_mut) => array_mut.push(of_types),
                 None => spec["requirements"] = json!([of_types]),
             }
             self.applied.insert(("NodePool", name_of(&pool)), pool.clone());
@@ -163,7 +163,7 @@ impl ScenarioFiles {
             "createBarePods" => {
                 let count = action["count"].as_u64().unwrap_or(0);
                 let names = (0..count).map(|number| format!("{name}-{number:05}"));
-                let pods = names.map(|own| Ok(named(pod(&action["pod"])?, "v1", "Pod", own)));
+                let pods = names.map(|name| Ok(named(pod(&action["pod"])?, "v1", "Pod", name)));
                 let pods = pods.collect::<Result<Vec<_>, String>>()?;
                 self.apply(at, pods);
             }
@@ -289,7 +289,7 @@ impl ScenarioFiles {
 /// The options of a case as those of a scenario.
 fn karpenter(options: &Value) -> Value {
     // Nobody tells the real program of instances that are gone.
-    let mut own = json!({"interruption_queue": false, "feature_gates": {
+    let mut json = json!({"interruption_queue": false, "feature_gates": {
         "spot_to_spot_consolidation": options["spotToSpot"] == true,
         "node_repair": options["nodeRepair"] == true,
         "static_capacity": options["staticCapacity"] == true,
@@ -297,10 +297,10 @@ fn karpenter(options: &Value) -> Value {
     let waits = [("batchIdleSeconds", "batch_idle_duration"), ("batchMaxSeconds", "batch_max_duration")];
     for (theirs, ours) in waits {
         if let Some(seconds) = options[theirs].as_f64() {
-            own[ours] = duration(seconds);
+            json[ours] = duration(seconds);
         }
     }
-    own
+    json
 }
 
 /// A step of the timeline with its time.

@@ -66,8 +66,8 @@ impl Replay {
     /// What an offering costs; `None` if it is not to be had at all.
     fn price(&self, name: Symbol, offering: &Offering) -> Option<HourlyRate> {
         let kind = &self.instance_types[position(&self.instance_types, name)?];
-        let is = |own: &&Offering| own.zone == offering.zone && own.capacity_type == offering.capacity_type;
-        kind.offerings.iter().find(is).filter(|own| own.available).map(|own| own.price)
+        let is = |this_offering: &&Offering| this_offering.zone == offering.zone && this_offering.capacity_type == offering.capacity_type;
+        kind.offerings.iter().find(is).filter(|offering| offering.available).map(|offering| offering.price)
     }
 }
 
@@ -443,9 +443,9 @@ impl Run {
 
     /// How long a pod takes to stop.
     fn stops_in(&self, pod: PodId, grace: SimDuration) -> SimDuration {
-        let own = self.world.pod(pod).spec.annotations.get(Symbol::new(SHUTDOWN_SECONDS));
-        let own = own.and_then(|seconds| seconds.as_str().parse().ok()).map(SimDuration::from_secs_f64);
-        own.unwrap_or(self.case.pod_shutdown).min(grace + KILL)
+        let annotation = self.world.pod(pod).spec.annotations.get(Symbol::new(SHUTDOWN_SECONDS));
+        let secs_f64 = annotation.and_then(|seconds| seconds.as_str().parse().ok()).map(SimDuration::from_secs_f64);
+        secs_f64.unwrap_or(self.case.pod_shutdown).min(grace + KILL)
     }
 
     fn stopped(&mut self, now: SimTime, pod: PodId) {

@@ -167,22 +167,22 @@ impl Cluster {
     fn read_node(&mut self, node: &Value) -> Result<(), String> {
         let name = text(node, "name")?.unwrap_or_default();
         let group = text(node, "group")?.filter(|group| !group.is_empty());
-        let group = group.map(|id| self.groups.iter().position(|own| own.id.as_str() == id).ok_or("unknown group"));
+        let group = group.map(|id| self.groups.iter().position(|group| group.id.as_str() == id).ok_or("unknown group"));
         let group = group.transpose()?;
         let template = group.and_then(|group| self.groups[group].template.clone());
-        let own = read_shell(name, node, node)?;
+        let shell = read_shell(name, node, node)?;
         let (mut labels, mut taints) = (Labels::new(), Vec::new());
-        let (mut allocatable, mut capacity) = (own.allocatable, own.capacity);
+        let (mut allocatable, mut capacity) = (shell.allocatable, shell.capacity);
         if let Some(template) = &template {
             labels = template.labels.clone();
             taints.clone_from(&template.taints);
             allocatable = template.allocatable.clone();
             capacity = template.capacity.clone();
         }
-        labels.extend(&own.labels);
+        labels.extend(&shell.labels);
         labels.extend(&deprecated_node_labels(&labels));
         labels.set(Symbol::new("kubernetes.io/hostname"), Symbol::new(name));
-        taints.extend(own.taints);
+        taints.extend(shell.taints);
         let ready = node["ready"].as_bool().unwrap_or(true);
         let unschedulable = node["unschedulable"].as_bool().unwrap_or(false);
         let added = [(!ready, "node.kubernetes.io/not-ready"), (unschedulable, "node.kubernetes.io/unschedulable")];
@@ -197,7 +197,7 @@ impl Cluster {
             name: Arc::from(name),
             group,
             labels,
-            annotations: own.annotations,
+            annotations: shell.annotations,
             taints,
             unschedulable,
             allocatable,

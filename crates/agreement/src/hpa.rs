@@ -70,8 +70,8 @@ const FIELDS: [(&str, &[&str], &[&str]); 8] = [
 /// Fails on fields that nothing here reads.
 fn check_fields(case: &Value) -> Result<(), String> {
     let kind = text(case, "kind")?.unwrap_or_default();
-    let Some((_, own, expected)) = FIELDS.iter().find(|(name, ..)| *name == kind) else { return Ok(()) };
-    note_unread("case", case, &[&OF_EVERY_CASE[..], own].concat());
+    let Some((_, item, expected)) = FIELDS.iter().find(|(name, ..)| *name == kind) else { return Ok(()) };
+    note_unread("case", case, &[&OF_EVERY_CASE[..], item].concat());
     check_read("expected", &case["expected"], expected)?;
     let params = ["tolerance_up", "tolerance_down", "cpu_init_s", "readiness_delay_s", "legacy_factor"];
     note_unread("params", &case["params"], &params);

@@ -96,8 +96,8 @@ fn cost(case: &Case, plan: &PackingPlan) -> HourlyRate {
 
 /// The cheapest offering of a claim; ties by type, zone and capacity type.
 fn cheapest<'t>(types: &'t [InstanceType], claim: &PlannedClaim) -> Option<(Symbol, &'t Offering)> {
-    let left = claim.instance_types.iter().map(|own| &types[own.index as usize]);
-    let offerings = left.flat_map(|own| own.offerings.iter().map(move |offering| (own.name, offering)));
+    let left = claim.instance_types.iter().map(|instance_type| &types[instance_type.index as usize]);
+    let offerings = left.flat_map(|instance_type| instance_type.offerings.iter().map(move |offering| (instance_type.name, offering)));
     offerings
         .filter(|(_, offering)| offering.available && allowed(&claim.requirements, offering))
         .min_by_key(|(name, offering)| (offering.price, *name, offering.zone, offering.capacity_type))
@@ -108,18 +108,18 @@ fn allowed(requirements: &Requirements, offering: &Offering) -> bool {
         Some(reservation) => Requirement::equals(well_known::CAPACITY_RESERVATION_ID, reservation.id),
         None => Requirement::new(well_known::CAPACITY_RESERVATION_ID, Operator::DoesNotExist, []),
     };
-    let own = [
+    let item = [
         Requirement::equals(well_known::ZONE, offering.zone),
         Requirement::equals(well_known::CAPACITY_TYPE, offering.capacity_type),
         reservation,
     ];
-    requirements.compatible(&own.into_iter().collect(), is_well_known).is_ok()
+    requirements.compatible(&item.into_iter().collect(), is_well_known).is_ok()
 }
 
 fn compare(case: &Case, plan: &PackingPlan, expected: &Value) -> Result<(), String> {
     let reference = &expected["reference"];
     let names = |pods: &[usize]| pods.iter().map(|&pod| case.pods[pod].name.clone()).collect::<Vec<_>>();
-    let unplaced: Vec<usize> = plan.unschedulable.iter().map(|own| own.pod).collect();
+    let unplaced: Vec<usize> = plan.unschedulable.iter().map(|plan| plan.pod).collect();
     let mut unplaced = names(&unplaced);
     unplaced.sort();
     let wanted = reference["unschedulable"].as_object().into_iter().flatten();
@@ -182,7 +182,7 @@ fn compare_claim(case: &Case, claim: &PlannedClaim, node: &Value, type_sets: &Va
     for entry in type_sets[set].as_array().into_iter().flatten() {
         types.push((entry[0].as_str().unwrap_or_default(), Some(rate(&entry[1])?)));
     }
-    let found: Vec<_> = claim.instance_types.iter().map(|own| (own.name.as_str(), own.price)).collect();
+    let found: Vec<_> = claim.instance_types.iter().map(|instance_type| (instance_type.name.as_str(), instance_type.price)).collect();
     if found != types {
         let at = found.iter().zip(&types).position(|(a, b)| a != b).unwrap_or(found.len().min(types.len()));
         let (nth, expected) = (found.get(at), types.get(at));

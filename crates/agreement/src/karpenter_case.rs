@@ -84,9 +84,9 @@ impl Catalogs {
             siblings.sort();
             folders.extend(siblings);
         }
-        let candidates = folders.iter().flat_map(|own| [own.join(name), own.join(format!("{name}.gz"))]);
+        let candidates = folders.iter().flat_map(|folder| [folder.join(name), folder.join(format!("{name}.gz"))]);
         let path = candidates.into_iter().find(|path| path.is_file()).ok_or(format!("no catalog {name}"))?;
-        if let Some(known) = self.read.iter().position(|(own, _)| *own == path) {
+        if let Some(known) = self.read.iter().position(|(key, _)| *key == path) {
             return Ok(&self.read[known].1);
         }
         let value = read_json(&path)?;
@@ -269,20 +269,20 @@ pub fn rate(value: &Value) -> Result<HourlyRate, String> {
 pub fn read_catalog(catalog: &Value) -> Result<Vec<InstanceType>, String> {
     let optional: Vec<Symbol> =
         list(catalog, "optionalLabels")?.iter().filter_map(Value::as_str).map(Symbol::new).collect();
-    list(catalog, "instanceTypes")?.iter().map(|own| read_type(own, &optional)).collect()
+    list(catalog, "instanceTypes")?.iter().map(|item| read_type(item, &optional)).collect()
 }
 
-fn read_type(own: &Value, optional: &[Symbol]) -> Result<InstanceType, String> {
-    let name = Symbol::new(own["name"].as_str().unwrap_or_default());
-    let capacity = resources(&own["resources"])?;
+fn read_type(this_value: &Value, optional: &[Symbol]) -> Result<InstanceType, String> {
+    let name = Symbol::new(this_value["name"].as_str().unwrap_or_default());
+    let capacity = resources(&this_value["resources"])?;
     let mut allocatable = capacity.clone();
-    allocatable.subtract(&resources(&own["overhead"])?);
+    allocatable.subtract(&resources(&this_value["overhead"])?);
     let mut instance_type = InstanceType {
         name,
-        requirements: labels(&own["labels"]).iter().map(|(key, value)| Requirement::equals(key, value)).collect(),
+        requirements: labels(&this_value["labels"]).iter().map(|(key, value)| Requirement::equals(key, value)).collect(),
         capacity,
         allocatable,
-        offerings: list(own, "offerings")?.iter().map(read_offering).collect::<Result<_, _>>()?,
+        offerings: list(this_value, "offerings")?.iter().map(read_offering).collect::<Result<_, _>>()?,
     };
     let stated = &mut instance_type.requirements;
     for &key in optional.iter().chain([&well_known::WINDOWS_BUILD]) {
@@ -297,19 +297,19 @@ fn read_type(own: &Value, optional: &[Symbol]) -> Result<InstanceType, String> {
     Ok(instance_type)
 }
 
-fn read_offering(own: &Value) -> Result<Offering, String> {
-    let symbol = |key: &str| Symbol::new(own[key].as_str().unwrap_or_default());
-    let reservation = own["reservationId"].as_str().map(|id| Reservation {
+fn read_offering(value: &Value) -> Result<Offering, String> {
+    let symbol = |key: &str| Symbol::new(value[key].as_str().unwrap_or_default());
+    let reservation = value["reservationId"].as_str().map(|id| Reservation {
         id: Symbol::new(id),
         block_ends: None,
-        free: own["reservationCapacity"].as_u64().and_then(|free| u32::try_from(free).ok()).unwrap_or(0),
+        free: value["reservationCapacity"].as_u64().and_then(|free| u32::try_from(free).ok()).unwrap_or(0),
     });
     Ok(Offering {
         zone: symbol("zone"),
         zone_id: None,
         capacity_type: symbol("capacityType"),
-        price: rate(&own["price"])?,
-        available: flag_or(own, "available", true)?,
+        price: rate(&value["price"])?,
+        available: flag_or(value, "available", true)?,
         reservation,
         overlay: None,
     })
@@ -318,10 +318,10 @@ fn read_offering(own: &Value) -> Result<Offering, String> {
 /// Requirements that follow from the offerings, available or not.
 fn state_offerings(instance_type: &mut InstanceType) {
     let offerings = &instance_type.offerings;
-    let zones = Requirement::new(well_known::ZONE, Operator::In, offerings.iter().map(|own| own.zone));
+    let zones = Requirement::new(well_known::ZONE, Operator::In, offerings.iter().map(|offering| offering.zone));
     let kinds =
-        Requirement::new(well_known::CAPACITY_TYPE, Operator::In, offerings.iter().map(|own| own.capacity_type));
-    let ids = offerings.iter().filter_map(|own| own.reservation.map(|reservation| reservation.id));
+        Requirement::new(well_known::CAPACITY_TYPE, Operator::In, offerings.iter().map(|offering| offering.capacity_type));
+    let ids = offerings.iter().filter_map(|offering| offering.reservation.map(|reservation| reservation.id));
     let ids = Requirement::new(well_known::CAPACITY_RESERVATION_ID, Operator::In, ids);
     for requirement in [zones, kinds, ids] {
         instance_type.requirements.remove(requirement.key);
@@ -334,20 +334,20 @@ pub fn change_offerings(case: &Value, types: &mut [InstanceType]) -> Result<(), 
     for added in list(case, "addOfferings")? {
         let offering = read_offering(&added["offering"])?;
         let name = added["type"].as_str().unwrap_or_default();
-        let own = types.iter_mut().find(|own| own.name.as_str() == name).ok_or(format!("no type {name}"))?;
-        own.offerings.push(offering);
-        state_offerings(own);
+        let instance_type = types.iter_mut().find(|instance_type| instance_type.name.as_str() == name).ok_or(format!("no type {name}"))?;
+        instance_type.offerings.push(offering);
+        state_offerings(instance_type);
     }
     for change in list(case, "offeringOverrides")? {
         let names: Option<Vec<&str>> =
             change["types"].as_array().map(|names| names.iter().filter_map(Value::as_str).collect());
         let is = |key: &str, value: Symbol| change[key].as_str().is_none_or(|wanted| wanted == value.as_str());
         let available = flag_or(change, "available", true)?;
-        for own in types.iter_mut() {
-            if names.as_ref().is_some_and(|names| !names.contains(&own.name.as_str())) {
+        for instance_type in types.iter_mut() {
+            if names.as_ref().is_some_and(|names| !names.contains(&instance_type.name.as_str())) {
                 continue;
             }
-            for offering in &mut own.offerings {
+            for offering in &mut instance_type.offerings {
                 if is("zone", offering.zone) && is("capacityType", offering.capacity_type) {
                     offering.available = available;
                 }

@@ -102,7 +102,7 @@ pub fn with_cluster<R>(
             situation.pods.iter().zip(numbered).map(|(pod, uid_rank)| PendingPod { uid_rank, ..*pod }).collect();
         let digests: Vec<EvictionCost> = pods.iter().map(|pods| EvictionCost::from_pods(pods)).collect();
         let facts = situation.nodes.iter().zip(pods.iter().zip(&digests)).zip(&case.nodes);
-        let nodes: Vec<NodeFacts<'_>> = facts.map(|((view, pods), own)| node_facts(*view, pods, &own.node)).collect();
+        let nodes: Vec<NodeFacts<'_>> = facts.map(|((view, pods), fact)| node_facts(*view, pods, &fact.node)).collect();
         let pools: &[PoolView<'_>] = setup.pools;
         let view = ClusterView {
             now: SimTime::ZERO,
@@ -200,44 +200,44 @@ fn compare(packer: &mut Packer<'_>, view: &ClusterView<'_>, expected: &Value) ->
     let found = candidates(view, Method::SingleNode);
     // Consolidation's candidates without pods: emptiness takes them, and more where consolidation wants none.
     let (others, empty): (Vec<&Candidate>, Vec<&Candidate>) =
-        found.iter().partition(|own| !own.reschedulable.is_empty());
-    let mut empty: Vec<String> = empty.iter().map(|own| name(own.node)).collect();
+        found.iter().partition(|item| !item.reschedulable.is_empty());
+    let mut empty: Vec<String> = empty.iter().map(|case_node| name(case_node.node)).collect();
     let mut allowances = view.allowances(DisruptionReason::Empty, 0);
     let taken: Vec<String> = match emptiness(&candidates(view, Method::Emptiness), &mut allowances) {
         MethodResult::Command(command) => command.nodes.iter().map(|&node| name(node)).collect(),
         MethodResult::Nothing | MethodResult::NotNow => Vec::new(),
     };
-    if let Some(left) = empty.iter().find(|own| !taken.contains(own)) {
+    if let Some(left) = empty.iter().find(|item| !taken.contains(item)) {
         return Err(format!("emptiness leaves {left}"));
     }
     empty.sort();
     let mut wanted = texts(&expected["emptyCandidates"]);
     wanted.sort();
     same("empty candidates", empty, wanted)?;
-    let listed: Vec<(String, usize)> = others.iter().map(|own| (name(own.node), own.reschedulable.len())).collect();
+    let listed: Vec<(String, usize)> = others.iter().map(|other| (name(other.node), other.reschedulable.len())).collect();
     let wanted = list(expected, "candidates")?;
     let wanted_listed: Vec<(String, usize)> = wanted
         .iter()
-        .map(|own| {
-            let pods = own["reschedulablePods"].as_u64().unwrap_or(0);
-            (own["node"].as_str().unwrap_or_default().to_owned(), usize::try_from(pods).unwrap_or(0))
+        .map(|item| {
+            let pods = item["reschedulablePods"].as_u64().unwrap_or(0);
+            (item["node"].as_str().unwrap_or_default().to_owned(), usize::try_from(pods).unwrap_or(0))
         })
         .collect();
     same("candidates", listed, wanted_listed)?;
-    for (own, wanted) in others.iter().zip(wanted) {
+    for (other, wanted) in others.iter().zip(wanted) {
         let cost = wanted["disruptionCost"].as_f64().unwrap_or(f64::NAN);
-        if (own.cost - cost).abs() > 1e-9 {
-            return Err(format!("disruption cost of {} is {}, expected {cost}", name(own.node), own.cost));
+        if (other.cost - cost).abs() > 1e-9 {
+            return Err(format!("disruption cost of {} is {}, expected {cost}", name(other.node), other.cost));
         }
     }
     // Where the real program's own runs differ by chance, only sizes and savings are a matter of agreement.
     let exact = expected["real"]["distinctResults"] == 1;
-    for own in &others {
-        let evaluation = evaluate(&mut WhatIf::new(packer, view), &[own]);
+    for other in &others {
+        let evaluation = evaluate(&mut WhatIf::new(packer, view), &[other]);
         // The disruption loop asks in brief, and is told no more than it uses.
-        let brief = evaluate(&mut WhatIf::new(packer, view).brief(), &[own]).decision;
+        let brief = evaluate(&mut WhatIf::new(packer, view).brief(), &[other]).decision;
         if brief != evaluation.decision {
-            return Err(format!("{}: in brief {brief:?}, in whole {:?}", name(own.node), evaluation.decision));
+            return Err(format!("{}: in brief {brief:?}, in whole {:?}", name(other.node), evaluation.decision));
         }
         let replacement = match &evaluation.decision {
             Decision::NoOp(_) => None,
@@ -249,14 +249,14 @@ fn compare(packer: &mut Packer<'_>, view: &ClusterView<'_>, expected: &Value) ->
             .plan
             .existing
             .iter()
-            .map(|own| (own.node, own.pods.iter().map(|&pod| pods.pods[pod]).collect()))
+            .map(|plan| (plan.node, plan.pods.iter().map(|&pod| pods.pods[pod]).collect()))
             .collect();
-        let told = |problem: String| format!("alone, {}: {problem}", name(own.node));
+        let told = |problem: String| format!("alone, {}: {problem}", name(other.node));
         let written = replacement.map(|claim| {
             let placed = claim.as_ref().map(|claim| claim.pods.iter().map(|&pod| pods.pods[pod]).collect());
-            write(view, &[own.node], evaluation.price, claim.as_ref().zip(placed), &moves)
+            write(view, &[other.node], evaluation.price, claim.as_ref().zip(placed), &moves)
         });
-        compare_decision(written, &expected["single"][name(own.node)], exact).map_err(told)?;
+        compare_decision(written, &expected["single"][name(other.node)], exact).map_err(told)?;
     }
     let command = multi(packer, view, &found);
     let written = command.map(|command| {
@@ -272,23 +272,23 @@ fn compare(packer: &mut Packer<'_>, view: &ClusterView<'_>, expected: &Value) ->
 
 /// Whether the kind of decision and the number of nodes is one that the real program came to in one of its runs.
 fn within_what_was_seen(written: Option<&Value>, seen: &Value) -> bool {
-    let kind = written.map_or("no-op", |own| own["decision"].as_str().unwrap_or_default());
-    let nodes = written.map_or(0, |own| own["candidates"].as_array().map_or(0, Vec::len));
+    let kind = written.map_or("no-op", |item| item["decision"].as_str().unwrap_or_default());
+    let nodes = written.map_or(0, |item| item["candidates"].as_array().map_or(0, Vec::len));
     !seen[format!("{kind}{nodes}")].is_null()
 }
 
 fn compare_decision(written: Option<Value>, expected: &Value, exact: bool) -> Result<(), String> {
     let written = written.unwrap_or_else(|| json!({"decision": "no-op"}));
     for key in ["decision", "candidatesHourlyPrice"] {
-        let (own, wanted) = (&written[key], &expected[key]);
-        let near = matches!((own.as_f64(), wanted.as_f64()), (Some(a), Some(b)) if (a - b).abs() < 1e-6);
-        if own != wanted && !near {
-            return Err(format!("{key} is {own}, expected {wanted}"));
+        let (item, wanted) = (&written[key], &expected[key]);
+        let near = matches!((item.as_f64(), wanted.as_f64()), (Some(a), Some(b)) if (a - b).abs() < 1e-6);
+        if item != wanted && !near {
+            return Err(format!("{key} is {item}, expected {wanted}"));
         }
     }
     if !exact {
-        let cheapest = |own: &Value| own["replacement"]["instanceTypes"][0][1].as_f64();
-        let size = |own: &Value| own["candidates"].as_array().map(Vec::len);
+        let cheapest = |value: &Value| value["replacement"]["instanceTypes"][0][1].as_f64();
+        let size = |value: &Value| value["candidates"].as_array().map(Vec::len);
         same("number of nodes", size(&written), size(expected))?;
         return same("cheapest replacement", cheapest(&written), cheapest(expected));
     }
@@ -300,9 +300,9 @@ fn compare_decision(written: Option<Value>, expected: &Value, exact: bool) -> Re
         }
     }
     for key in ["nodePool", "requirements", "instanceTypes", "pods"] {
-        let (own, wanted) = (&written["replacement"][key], &expected["replacement"][key]);
-        if own != wanted {
-            return Err(format!("replacement's {key} is {own}, expected {wanted}"));
+        let (item, wanted) = (&written["replacement"][key], &expected["replacement"][key]);
+        if item != wanted {
+            return Err(format!("replacement's {key} is {item}, expected {wanted}"));
         }
     }
     Ok(())
@@ -334,7 +334,7 @@ fn write(
         let types: Vec<Value> = claim
             .instance_types
             .iter()
-            .map(|own| json!([own.name.as_str(), own.price.map(HourlyRate::as_f64)]))
+            .map(|instance_type| json!([instance_type.name.as_str(), instance_type.price.map(HourlyRate::as_f64)]))
             .collect();
         written["replacement"] = json!({
             "nodePool": claim.node_pool.as_str(),

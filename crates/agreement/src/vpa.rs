@@ -85,8 +85,8 @@ pub(crate) fn amounts(of: &Resources) -> Value {
 
 /// The containers of a pod as answers write them.
 pub(crate) fn containers(of: &[AdmittedContainer]) -> Value {
-    let one = |own: &AdmittedContainer| {
-        (own.name.to_string(), json!({"requests": amounts(&own.requests), "limits": amounts(&own.limits)}))
+    let one = |admitted_container: &AdmittedContainer| {
+        (admitted_container.name.to_string(), json!({"requests": amounts(&admitted_container.requests), "limits": amounts(&admitted_container.limits)}))
     };
     Value::Object(of.iter().map(one).collect())
 }

@@ -154,12 +154,12 @@ fn group(controller: &Value, pods: &[Value], now: SimTime) -> Result<PodGroup, S
 fn pod(value: &Value, place: usize, now: SimTime) -> Result<PodToUpdate, String> {
     note_unread("pod", value, &["name", "age", "phase", "conditions", "containers"]);
     let (mut states, mut terminations, mut restarts_on_resize) = (Vec::new(), Vec::new(), false);
-    for own in list(value, "containers")? {
-        let state = container(own)?;
-        for policy in list(own, "resizePolicy")? {
+    for item in list(value, "containers")? {
+        let state = container(item)?;
+        for policy in list(item, "resizePolicy")? {
             restarts_on_resize |= text(policy, "restartPolicy")? == Some("RestartContainer");
         }
-        let last = &own["lastTermination"];
+        let last = &item["lastTermination"];
         if !last.is_null() {
             note_unread("lastTermination", last, &["reason", "ranFor"]);
             terminations.push(LastTermination {
@@ -221,7 +221,7 @@ pub(crate) fn check_admission(input: &Value, expected: &Value) -> Result<(), Str
     same_answer("containers", &containers(&admitted.containers), &expected["containers"])?;
     same_answer("patched", &patched(&admitted), &expected["patched"])?;
     let observes = !matches!(admitted.untouched, Some(NotAdmitted::NoController | NotAdmitted::Off));
-    let names: Vec<String> = pod.iter().filter(|_| observes).map(|own| own.name.to_string()).collect();
+    let names: Vec<String> = pod.iter().filter(|_| observes).map(|item| item.name.to_string()).collect();
     same("observedContainers", names.join(", ").as_str(), text(expected, "observedContainers")?.unwrap_or_default())?;
     let recommendation = vpa.recommendation.as_deref().unwrap_or_default();
     let capped = cap(recommendation, &vpa, &pod, &limits).map_err(|error| error.to_string())?;
@@ -248,26 +248,26 @@ fn spelled(cap: Cap) -> &'static str {
 
 fn patched(admission: &Admission) -> Value {
     let mut result = Map::new();
-    for own in admission.containers.iter().filter(|own| !own.written.is_empty()) {
-        let mut written = own.written.clone();
+    for container in admission.containers.iter().filter(|container| !container.written.is_empty()) {
+        let mut written = container.written.clone();
         written.sort();
         let spelled = written.iter().map(|(place, name)| match place {
             Written::Limits => format!("limits.{name}"),
             Written::Requests => format!("requests.{name}"),
         });
-        result.insert(own.name.to_string(), json!(spelled.collect::<Vec<_>>()));
+        result.insert(container.name.to_string(), json!(spelled.collect::<Vec<_>>()));
     }
     Value::Object(result)
 }
 
 fn told(recommended: &[ContainerRecommendation]) -> Value {
-    let one = |own: &ContainerRecommendation| {
+    let one = |recommendation: &ContainerRecommendation| {
         let told = json!({
-            "target": amounts(&own.target),
-            "lowerBound": amounts(&own.lower_bound),
-            "upperBound": amounts(&own.upper_bound),
+            "target": amounts(&recommendation.target),
+            "lowerBound": amounts(&recommendation.lower_bound),
+            "upperBound": amounts(&recommendation.upper_bound),
         });
-        (Symbol::to_string(&own.container), told)
+        (Symbol::to_string(&recommendation.container), told)
     };
     Value::Object(recommended.iter().map(one).collect())
 }

@@ -182,14 +182,14 @@ impl<'c> Course<'c> {
 
     fn recommend(&mut self, at: i64) {
         let mut containers = Map::new();
-        for own in self.recommender.recommend(&self.vpa, &self.selector) {
+        for item in self.recommender.recommend(&self.vpa, &self.selector) {
             let told = json!({
-                "target": amounts(&own.target),
-                "lowerBound": amounts(&own.lower_bound),
-                "upperBound": amounts(&own.upper_bound),
-                "uncappedTarget": amounts(&own.uncapped_target),
+                "target": amounts(&item.target),
+                "lowerBound": amounts(&item.lower_bound),
+                "upperBound": amounts(&item.upper_bound),
+                "uncappedTarget": amounts(&item.uncapped_target),
             });
-            containers.insert(own.container.to_string(), told);
+            containers.insert(item.container.to_string(), told);
         }
         self.answers.push(json!({"at": at, "containers": containers, "discarded": self.discarded}));
     }

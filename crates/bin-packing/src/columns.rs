@@ -281,7 +281,7 @@ impl<'c, 'p> Generation<'c, 'p> {
             steps += shelf.items.len() * STEPS_OF_LIMIT + searched;
             let amount = i128::from(limit) * i128::from(bin.count);
             let least = shelf.items.iter().map(|&item| worst_of[item as usize]);
-            let least = least.reduce(|least, own| if exceeds(least, own) { own } else { least });
+            let least = least.reduce(|least, this_least| if exceeds(least, this_least) { this_least } else { least });
             total -= amount;
             apart -= lowered(amount, least.unwrap_or((1, 1))) + 1;
         }

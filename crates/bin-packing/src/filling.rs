@@ -54,7 +54,7 @@ impl Filler {
                 *room -= size * f64::from(number);
             }
             worth += prices[item as usize] * f64::from(number);
-            match content.iter_mut().find(|(own, _)| *own == item) {
+            match content.iter_mut().find(|(key, _)| *key == item) {
                 Some(entry) => entry.1 += number,
                 None => content.push((item, number)),
             }

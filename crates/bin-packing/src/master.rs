@@ -145,8 +145,8 @@ impl Master {
     fn direction(&self, entering: Basic) -> Vec<f64> {
         let mut direction = vec![0.0; self.rows];
         let mut add = |row: usize, entry: f64| {
-            for (position, own) in direction.iter_mut().enumerate() {
-                *own += self.inverse[position * self.rows + row] * entry;
+            for (position, direction) in direction.iter_mut().enumerate() {
+                *direction += self.inverse[position * self.rows + row] * entry;
             }
         };
         match entering {
@@ -195,8 +195,8 @@ impl Master {
             }
             self.values[position] = (self.values[position] - step * ratio).max(0.0);
             let row = &mut self.inverse[position * rows..(position + 1) * rows];
-            for (own, entry) in row.iter_mut().zip(&pivot_row) {
-                *own -= step * entry;
+            for (row, entry) in row.iter_mut().zip(&pivot_row) {
+                *row -= step * entry;
             }
         }
         for (price, entry) in self.prices.iter_mut().zip(&pivot_row) {
@@ -276,7 +276,7 @@ fn inverted(mut matrix: Vec<f64>, rows: usize) -> Option<Vec<f64>> {
             }
         }
         let pivot = matrix[column * rows + column];
-        let own: Vec<f64> = matrix[column * rows..(column + 1) * rows].iter().map(|entry| entry / pivot).collect();
+        let numbers: Vec<f64> = matrix[column * rows..(column + 1) * rows].iter().map(|entry| entry / pivot).collect();
         let own_inverse: Vec<f64> =
             inverse[column * rows..(column + 1) * rows].iter().map(|entry| entry / pivot).collect();
         for row in 0..rows {
@@ -284,14 +284,14 @@ fn inverted(mut matrix: Vec<f64>, rows: usize) -> Option<Vec<f64>> {
             if row == column || factor.abs() < 1e-300 {
                 continue;
             }
-            for (entry, own) in matrix[row * rows..(row + 1) * rows].iter_mut().zip(&own) {
-                *entry -= factor * own;
+            for (entry, number) in matrix[row * rows..(row + 1) * rows].iter_mut().zip(&numbers) {
+                *entry -= factor * number;
             }
-            for (entry, own) in inverse[row * rows..(row + 1) * rows].iter_mut().zip(&own_inverse) {
-                *entry -= factor * own;
+            for (entry, inverse) in inverse[row * rows..(row + 1) * rows].iter_mut().zip(&own_inverse) {
+                *entry -= factor * inverse;
             }
         }
-        matrix[column * rows..(column + 1) * rows].copy_from_slice(&own);
+        matrix[column * rows..(column + 1) * rows].copy_from_slice(&numbers);
         inverse[column * rows..(column + 1) * rows].copy_from_slice(&own_inverse);
     }
     Some(inverse)

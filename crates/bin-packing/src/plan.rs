@@ -135,18 +135,18 @@ impl<'c> Repacker<'c> {
         let mut bins = Vec::new();
         for &(bin, content, times) in used {
             for _ in 0..(times + 1e-6) as u64 {
-                let own: Content = content
+                let content: Content = content
                     .iter()
                     .map(|&(item, number)| (item, number.min(left[item as usize])))
                     .filter(|&(_, number)| number > 0)
                     .collect();
-                if own.is_empty() {
+                if content.is_empty() {
                     break;
                 }
-                for &(item, number) in &own {
+                for &(item, number) in &content {
                     left[item as usize] -= number;
                 }
-                bins.push(PackedBin { bin: self.cheapest_for(bin, &own), content: own });
+                bins.push(PackedBin { bin: self.cheapest_for(bin, &content), content: content });
             }
         }
         let mut unlimited = Effort { steps: u64::MAX, go_on: &mut || true };
@@ -248,7 +248,7 @@ impl<'c> Repacker<'c> {
                 if left[item] == 0 || !problem.bins[bin.bin].accepts[problem.items[item].group as usize] {
                     continue;
                 }
-                let inside = bin.content.iter().find(|(own, _)| *own as usize == item).map_or(0, |(_, number)| *number);
+                let inside = bin.content.iter().find(|(key, _)| *key as usize == item).map_or(0, |(_, number)| *number);
                 let allowed = problem.items[item].most_per_bin.saturating_sub(inside).min(left[item]);
                 let number = fitting(self.compiled.size(item), &room).min(f64::from(allowed)) as u32;
                 if number == 0 {
@@ -258,7 +258,7 @@ impl<'c> Repacker<'c> {
                 for (room, size) in room.iter_mut().zip(self.compiled.size(item)) {
                     *room -= size * f64::from(number);
                 }
-                match bin.content.iter_mut().find(|(own, _)| *own as usize == item) {
+                match bin.content.iter_mut().find(|(key, _)| *key as usize == item) {
                     Some(entry) => entry.1 += number,
                     None => bin.content.push((item as u32, number)),
                 }

@@ -92,21 +92,21 @@ fn check_plan(problem: &Problem) -> i64 {
     thorough(|effort| {
         let found = plan(problem, effort);
         let mut packed = vec![0; problem.items.len()];
-        for own in &found.bins {
-            let bin = &problem.bins[own.bin];
+        for this_bin in &found.bins {
+            let bin = &problem.bins[this_bin.bin];
             for resource in 0..problem.resources {
                 let size =
                     |&(item, number): &(u32, u32)| problem.items[item as usize].size[resource] * i64::from(number);
-                assert!(own.content.iter().map(size).sum::<i64>() <= bin.capacity[resource]);
+                assert!(this_bin.content.iter().map(size).sum::<i64>() <= bin.capacity[resource]);
             }
-            for &(item, number) in &own.content {
+            for &(item, number) in &this_bin.content {
                 let kind = &problem.items[item as usize];
                 assert!(number > 0 && number <= kind.most_per_bin && bin.accepts[kind.group as usize]);
                 packed[item as usize] += number;
             }
         }
         assert!(problem.items.iter().zip(packed).all(|(item, packed)| item.count == packed));
-        assert_eq!(found.price, found.bins.iter().map(|own| problem.bins[own.bin].price).sum::<i64>());
+        assert_eq!(found.price, found.bins.iter().map(|bin| problem.bins[bin.bin].price).sum::<i64>());
         price = found.price;
     });
     price

@@ -74,15 +74,15 @@ pub struct GroupDescription<'a> {
 
 /// The template of a group that has no node to go by.
 pub fn template(group: &GroupDescription<'_>) -> NodeTemplate {
-    let own = group.instance_type;
-    let mut capacity = Resources::cpu_memory(own.vcpus * 1_000, own.memory_mib << 20)
+    let instance_type = group.instance_type;
+    let mut capacity = Resources::cpu_memory(instance_type.vcpus * 1_000, instance_type.memory_mib << 20)
         .with(ResourceName::PODS, TEMPLATE_PODS)
-        .with(ResourceName::NVIDIA_GPU, own.gpus);
+        .with(ResourceName::NVIDIA_GPU, instance_type.gpus);
     set_resources(&mut capacity, group.tags);
     let mut labels = Labels::new()
-        .with(well_known::ARCH, own.arch)
+        .with(well_known::ARCH, instance_type.arch)
         .with(well_known::OS, well_known::LINUX)
-        .with(well_known::INSTANCE_TYPE, own.name)
+        .with(well_known::INSTANCE_TYPE, instance_type.name)
         .with(well_known::REGION, group.region)
         .with(well_known::ZONE, group.zone)
         .with("topology.ebs.csi.aws.com/zone", group.zone);
@@ -160,8 +160,8 @@ fn taints(tags: &[(String, String)]) -> Vec<Taint> {
 /// Options that tags state, over the flags. A value that cannot be read is as if it were not there.
 pub fn options(tags: &[(String, String)]) -> GroupOptions {
     let find = |name: &str| {
-        let own = |(key, _): &&(String, String)| key.strip_prefix(OPTION_TAG) == Some(name);
-        tags.iter().find(own).map(|(_, value)| value.as_str())
+        let matches = |(key, _): &&(String, String)| key.strip_prefix(OPTION_TAG) == Some(name);
+        tags.iter().find(matches).map(|(_, value)| value.as_str())
     };
     let number = |name| find(name).and_then(|text| text.parse::<f64>().ok());
     let span = |name| find(name).and_then(|text| duration(text).ok());

@@ -109,8 +109,8 @@ struct GroupState {
 
 impl GroupState {
     fn has_readiness(&self) -> bool {
-        let own = &self.readiness;
-        own.registered() > 0 || !own.unregistered.is_empty() || !own.long_unregistered.is_empty()
+        let readiness = &self.readiness;
+        readiness.registered() > 0 || !readiness.unregistered.is_empty() || !readiness.long_unregistered.is_empty()
     }
 }
 
@@ -432,7 +432,7 @@ impl GroupState {
 
 /// Nodes of the target that are neither there nor long overdue.
 fn missing(state: &GroupState) -> i64 {
-    let own = &state.readiness;
+    let readiness = &state.readiness;
     state.range.target
-        - (own.ready.len() + own.unready.len() + own.suspended.len() + own.long_unregistered.len()) as i64
+        - (readiness.ready.len() + readiness.unready.len() + readiness.suspended.len() + readiness.long_unregistered.len()) as i64
 }

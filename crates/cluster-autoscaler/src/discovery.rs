@@ -61,7 +61,7 @@ impl Discovery {
 
     /// The limits within which the autoscaler keeps a group, given its own; `None` for a group that it leaves alone. The flag `nodes`
     /// names Auto Scaling groups, by the names that they have in AWS or by those of their node groups.
-    pub fn limits(&self, group: &NodeGroup, own: (i64, i64)) -> Option<(i64, i64)> {
+    pub fn limits(&self, group: &NodeGroup, item: (i64, i64)) -> Option<(i64, i64)> {
         if let Some(named) = self.named.iter().find(|named| group.is_called(named.name.as_str())) {
             return Some((named.min, named.max));
         }
@@ -75,6 +75,6 @@ impl Discovery {
         } else {
             self.tags.iter().any(|wanted| wanted.iter().all(has))
         };
-        found.then_some(own)
+        found.then_some(item)
     }
 }

@@ -173,7 +173,7 @@ fn saved_by_fast_path(traits: &PodTraits, group: PackingGroup<'_>, template: &No
     }
     let pods = group.pods.len();
     let keeps_apart =
-        apart.iter().any(|term| term.selector_of(&spec.labels).is_some_and(|own| own.matches(&spec.labels)));
+        apart.iter().any(|term| term.selector_of(&spec.labels).is_some_and(|selector| selector.matches(&spec.labels)));
     let mut nodes = if keeps_apart { pods } else { 0 };
     if let Some(container) = spec.containers.first() {
         for name in [ResourceName::CPU, ResourceName::MEMORY] {

@@ -261,8 +261,8 @@ fn price_score(option: &ExpansionOption, facts: &GroupFacts<'_>, context: &Expan
     let stabilization = pods.price(&Resources::cpu_memory(STABILIZATION.0, STABILIZATION.1));
     let worth = (nodes + stabilization) / (pods.price(&option.requested) + stabilization);
     let preferred = preferred_cpu(context.cluster_nodes) as f64 * 1_000.0;
-    let own = facts.template.capacity.cpu_milli() as f64;
-    let unfitness = (preferred / own).max(own / preferred);
+    let cpu_milli = facts.template.capacity.cpu_milli() as f64;
+    let unfitness = (preferred / cpu_milli).max(cpu_milli / preferred);
     let suppressed = if facts.has_gpu {
         1_000.0
     } else {

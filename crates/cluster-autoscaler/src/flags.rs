@@ -433,10 +433,10 @@ mod tests {
             assert!(of(flag, value).is_err(), "{flag}={value}");
         }
         assert_eq!(
-            of("expendable-pods-priority-cutoff", "-20").map(|own| own.expendable_pods_priority_cutoff),
+            of("expendable-pods-priority-cutoff", "-20").map(|flags| flags.expendable_pods_priority_cutoff),
             Ok(-20)
         );
-        assert_eq!(of("max-nodes-total", "0").map(|own| own.max_nodes_total), Ok(0));
+        assert_eq!(of("max-nodes-total", "0").map(|flags| flags.max_nodes_total), Ok(0));
     }
 
     #[test]

@@ -171,8 +171,8 @@ pub fn is_recreatable(traits: &PodTraits) -> bool {
 
 /// Whether a pod is old enough for the autoscaler to act: `new-pod-scale-up-delay`, or the pod's own, longer delay.
 pub fn is_old_enough(flags: &Flags, pod: &PodView, now: SimTime) -> bool {
-    let own = pod.traits.annotation("cluster-autoscaler.kubernetes.io/pod-scale-up-delay");
-    let own = own.and_then(|text| duration(text).ok());
-    let delay = own.map_or(flags.new_pod_scale_up_delay, |own| own.max(flags.new_pod_scale_up_delay));
+    let annotation = pod.traits.annotation("cluster-autoscaler.kubernetes.io/pod-scale-up-delay");
+    let duration = annotation.and_then(|text| duration(text).ok());
+    let delay = duration.map_or(flags.new_pod_scale_up_delay, |duration| duration.max(flags.new_pod_scale_up_delay));
     pod.created + delay < now
 }

@@ -268,9 +268,9 @@ impl ScaleDown<'_> {
         let mut pods = Vec::new();
         for pod in self.seen.recent_evictions.iter().filter(|pod| is_recreatable(&pod.traits)) {
             let missing = match pod.traits.controller {
-                Some(own) if own.exists && own.kind != super::view::ControllerKind::Other => {
-                    let added = added.entry((pod.traits.namespace, own.kind, own.name)).or_insert(0);
-                    let missing = *added < own.replicas - own.current_replicas;
+                Some(controller) if controller.exists && controller.kind != super::view::ControllerKind::Other => {
+                    let added = added.entry((pod.traits.namespace, controller.kind, controller.name)).or_insert(0);
+                    let missing = *added < controller.replicas - controller.current_replicas;
                     *added += i64::from(missing);
                     missing
                 }

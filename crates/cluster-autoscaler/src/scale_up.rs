@@ -360,9 +360,9 @@ impl ScaleUp<'_> {
             similar,
             requested: Resources::new(),
         };
-        for ((group, &placed), own) in taken.iter().zip(&estimate.placed).zip(&places) {
+        for ((group, &placed), place) in taken.iter().zip(&estimate.placed).zip(&places) {
             option.pods.extend(group.pods[..placed].iter().map(|&pod| pods[pod].observed));
-            let requests = self.snapshot.traits(own[0]).spec.requests();
+            let requests = self.snapshot.traits(place[0]).spec.requests();
             for (name, amount) in requests.iter() {
                 option.requested.set(name, option.requested.get(name) + amount * placed as i64);
             }
@@ -375,12 +375,12 @@ impl ScaleUp<'_> {
         if !self.flags.balance_similar_node_groups || !candidates[at].takes.contains(&true) {
             return Vec::new();
         }
-        let own = &candidates[at];
+        let candidate = &candidates[at];
         let alike = |other: &&Candidate| {
-            other.group != own.group
-                && self.flags.similarity.holds(&own.template, &other.template)
+            other.group != candidate.group
+                && self.flags.similarity.holds(&candidate.template, &other.template)
                 && self.state.is_safe_to_scale(self.groups[other.group].id, self.now)
-                && own.takes.iter().zip(&other.takes).all(|(own, other)| !own || *other)
+                && candidate.takes.iter().zip(&other.takes).all(|(candidate, other)| !candidate || *other)
         };
         candidates.iter().filter(alike).map(|other| other.group).collect()
     }

@@ -199,8 +199,8 @@ impl Snapshot {
     }
 
     fn is_as_known(&self, at: NodeAt, node: &NodeView) -> bool {
-        let own = &self.nodes[at.0];
-        own.capacity == node.capacity && self.view.node(node.id).is_some_and(|known| is_told(known, node))
+        let this_node = &self.nodes[at.0];
+        this_node.capacity == node.capacity && self.view.node(node.id).is_some_and(|known| is_told(known, node))
     }
 
     fn observe_pods(&mut self, seen: &Observation<'_>, placed: &[(usize, NodeId)]) {
@@ -209,14 +209,14 @@ impl Snapshot {
         let mut changed: Vec<NodeAt> = Vec::new();
         for &(observed, node) in placed {
             let (id, traits) = (seen.pods[observed].id, &seen.pods[observed].traits);
-            while let Some((_, gone)) = before.next_if(|own| own.0 < id) {
+            while let Some((_, gone)) = before.next_if(|pair| pair.0 < id) {
                 self.lift(gone);
             }
             let place = self.find(node);
-            if let Some((_, pod)) = before.next_if(|own| own.0 == id) {
-                let own = &mut self.pods[pod.0];
-                if own.node.is_some() && own.node == place && Arc::ptr_eq(&own.traits, traits) {
-                    own.observed = Some(observed);
+            if let Some((_, pod)) = before.next_if(|pair| pair.0 == id) {
+                let this_pod = &mut self.pods[pod.0];
+                if this_pod.node.is_some() && this_pod.node == place && Arc::ptr_eq(&this_pod.traits, traits) {
+                    this_pod.observed = Some(observed);
                     now.push((id, pod));
                     continue;
                 }

@@ -130,8 +130,8 @@ impl TemplateCache {
             Arc::new(with_provider_resources(template, group.template.as_deref()))
         };
         let one = |(at, group): (usize, &GroupView)| {
-            let own = |node: &&(usize, &NodeView)| node.1.group == Some(at);
-            if let Some((node, _)) = nodes.iter().enumerate().filter(|node| own(&node)).find(|node| good(node.1)) {
+            let matches = |node: &&(usize, &NodeView)| node.1.group == Some(at);
+            if let Some((node, _)) = nodes.iter().enumerate().filter(|node| matches(&node)).find(|node| good(node.1)) {
                 let template = from_node(node, group);
                 self.by_group.insert(group.id, Cached { template: Arc::clone(&template), at: now });
                 return Some(template);
@@ -142,7 +142,7 @@ impl TemplateCache {
             if let Some(provided) = &group.template {
                 return Some(Arc::new(from_provider(flags, provided, daemon_sets)));
             }
-            let any = nodes.iter().enumerate().find(|node| own(&node))?;
+            let any = nodes.iter().enumerate().find(|node| matches(&node))?;
             Some(from_node(any.0, group))
         };
         groups.iter().enumerate().map(one).collect()
@@ -235,10 +235,10 @@ fn daemon_pod(daemon_set: &DaemonSetView) -> Arc<PodTraits> {
 /// yet.
 fn with_provider_resources(mut template: NodeTemplate, provided: Option<&NodeTemplate>) -> NodeTemplate {
     let Some(provided) = provided else { return template };
-    let add = |own: &mut nodecast_model::domain::Resources, others: &nodecast_model::domain::Resources| {
+    let add = |resources: &mut nodecast_model::domain::Resources, others: &nodecast_model::domain::Resources| {
         for (name, amount) in others.iter() {
-            if own.find(name).is_none() {
-                own.set(name, amount);
+            if resources.find(name).is_none() {
+                resources.set(name, amount);
             }
         }
     };

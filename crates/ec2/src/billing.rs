@@ -94,7 +94,7 @@ pub fn bill(ec2: &mut Ec2, end: SimTime, beside: &NonComputeUsage) -> Bill {
     }
     lines.extend(reserved.lines());
     let of_fargate = beside.fargate.as_ref();
-    let of_fargate = of_fargate.map_or_else(Vec::new, |own| fargate::lines(own, &mut listed, end));
+    let of_fargate = of_fargate.map_or_else(Vec::new, |fargate| fargate::lines(fargate, &mut listed, end));
     let on_fargate = of_fargate.iter().map(|line| line.amount).sum();
     let mut net = net_compute(ec2, &instances, (&ends, &mut lines, on_fargate), &reserved, (end, beside));
     let managed = beside.managed.lines(ec2.region(), &instances, end);
@@ -401,8 +401,8 @@ fn commitments(
         let held: Vec<(usize, Usage)> = reserved.usage((from, to), |guest| beside.platform(&instances[guest]));
         let on_fargate: Vec<(usize, Stretch, Usage)> =
             fargate.map_or_else(Vec::new, |(pods, prices)| fargate::usage(pods, prices, (from, to)).collect());
-        let of_instances = running.iter().map(|own| own.2).chain(held.iter().map(|own| own.1));
-        let usage: Vec<Usage> = of_instances.chain(on_fargate.iter().map(|own| own.2)).collect();
+        let of_instances = running.iter().map(|pair| pair.2).chain(held.iter().map(|pair| pair.1));
+        let usage: Vec<Usage> = of_instances.chain(on_fargate.iter().map(|fargate| fargate.2)).collect();
         let hour = cover(bought, &usage, to - from);
         let piece = |(from, to): Stretch, usage: &Usage, share: CoveredShare| Piece { from, to, ran: usage.ran, share };
         let (of_running, of_others) = hour.shares.split_at(running.len());

@@ -106,14 +106,14 @@ pub struct SavingsPlan {
 impl SavingsPlan {
     /// The discount on a type of `family`, or on Fargate, in millionths; `None` where the plan is not for it.
     fn discount_on(&self, family: &str) -> Option<u32> {
-        if self.family.is_some_and(|own| own.as_str() != family) {
+        if self.family.is_some_and(|this_family| this_family.as_str() != family) {
             return None;
         }
         if family == FARGATE {
             return self.fargate_discount;
         }
-        let own = self.family_discounts.iter().find(|(name, _)| name.as_str() == family);
-        Some(own.map_or(self.discount, |&(_, discount)| discount).min(WHOLE))
+        let family_discount = self.family_discounts.iter().find(|(name, _)| name.as_str() == family);
+        Some(family_discount.map_or(self.discount, |&(_, discount)| discount).min(WHOLE))
     }
 }
 
@@ -340,7 +340,7 @@ fn quarter_units(name: Symbol) -> u32 {
         "xlarge" => 32,
         _ => {
             let digits: String = size.trim_start_matches("metal-").chars().take_while(char::is_ascii_digit).collect();
-            let metal = || METAL.iter().find(|(_, families)| families.contains(&family)).map_or(8 * 24, |own| own.0);
+            let metal = || METAL.iter().find(|(_, families)| families.contains(&family)).map_or(8 * 24, |metal| metal.0);
             digits.parse::<u32>().map_or_else(|_| 4 * metal(), |multiple| 32 * multiple.min(1_000))
         }
     }

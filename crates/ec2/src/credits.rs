@@ -33,7 +33,7 @@ pub fn earned_per_hour(instance_type: &str) -> Option<u32> {
         ],
         _ => return None,
     };
-    by_size.iter().find(|own| own.0 == size).map(|own| own.1)
+    by_size.iter().find(|this_size| this_size.0 == size).map(|size| size.1)
 }
 
 /// What a vCPU-hour beyond what is earned costs under unlimited mode: Linux, all regions.
@@ -132,37 +132,37 @@ mod tests {
     #[test]
     fn surplus_is_paid_back_by_what_is_earned_and_charged_beyond_a_day() {
         // t3.medium earns 24 credits an hour: a baseline of 400 milli-CPU.
-        let mut own = Credits::new("t3.medium", 2, CreditMode::Unlimited, at(0)).unwrap();
-        assert_eq!(own.baseline(), 400);
-        own.set_used(2_000, at(0));
-        own.set_used(0, at(3));
-        assert_eq!(own.surplus_micro_hours(), 4_800_000, "three hours of 1.6 vCPUs beyond the baseline");
-        own.set_used(2_000, at(15));
-        assert_eq!(own.surplus_micro_hours(), 0, "twelve hours at 0.4 pay it back");
+        let mut credits = Credits::new("t3.medium", 2, CreditMode::Unlimited, at(0)).unwrap();
+        assert_eq!(credits.baseline(), 400);
+        credits.set_used(2_000, at(0));
+        credits.set_used(0, at(3));
+        assert_eq!(credits.surplus_micro_hours(), 4_800_000, "three hours of 1.6 vCPUs beyond the baseline");
+        credits.set_used(2_000, at(15));
+        assert_eq!(credits.surplus_micro_hours(), 0, "twelve hours at 0.4 pay it back");
         // From here 1.6 an hour: the day's 9.6 vCPU-hours are owed after six hours, what comes then is charged for good.
-        own.set_used(0, at(25));
-        own.advance(at(25 + 240));
-        assert_eq!(own.surplus_micro_hours(), 16_000_000 - 9_600_000, "what was charged stays charged");
-        assert_eq!(own.spent_at(), None);
+        credits.set_used(0, at(25));
+        credits.advance(at(25 + 240));
+        assert_eq!(credits.surplus_micro_hours(), 16_000_000 - 9_600_000, "what was charged stays charged");
+        assert_eq!(credits.spent_at(), None);
     }
 
     #[test]
     fn standard_instances_say_when_their_credits_are_spent() {
         // t2.small: one vCPU, 12 credits an hour, 30 launch credits.
-        let mut own = Credits::new("t2.small", 1, CreditMode::Standard, at(0)).unwrap();
-        own.set_used(1_000, at(0));
-        let launch_only = own.spent_at().unwrap() - at(0);
+        let mut credits = Credits::new("t2.small", 1, CreditMode::Standard, at(0)).unwrap();
+        credits.set_used(1_000, at(0));
+        let launch_only = credits.spent_at().unwrap() - at(0);
         assert_eq!(
             launch_only,
             SimDuration::from_micros(30 * 60_000_000 * 10 / 8),
             "30 minutes at 0.8 beyond the baseline"
         );
-        own.set_used(0, at(0));
-        own.set_used(1_000, at(100));
+        credits.set_used(0, at(0));
+        credits.set_used(1_000, at(100));
         // A day's 288 credits and the 30 of the launch; not a hundred hours' worth.
-        assert_eq!(own.spent_at().unwrap() - at(100), SimDuration::from_micros(318 * 60_000_000 * 10 / 8));
-        own.set_used(200, at(100));
-        assert_eq!(own.spent_at(), None, "at the baseline they last");
+        assert_eq!(credits.spent_at().unwrap() - at(100), SimDuration::from_micros(318 * 60_000_000 * 10 / 8));
+        credits.set_used(200, at(100));
+        assert_eq!(credits.spent_at(), None, "at the baseline they last");
     }
 
     #[test]

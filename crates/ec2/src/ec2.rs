@@ -178,8 +178,8 @@ impl Ec2 {
         let times = self.settings.times;
         let drawn =
             || fleet_call_time(times.fleet_call_median, &mut self.streams.nth("api", "CreateFleet", self.calls));
-        let own = times.fleet_call.unwrap_or_else(drawn);
-        self.with_api_latency(own, now)
+        let fleet_call = times.fleet_call.unwrap_or_else(drawn);
+        self.with_api_latency(fleet_call, now)
     }
 
     /// [`Ec2::create_fleet_using`] open capacity reservations, as launches do that say nothing of them.

@@ -189,23 +189,23 @@ mod tests {
     fn streams_of_other_names_entities_or_ordinals_are_other_streams() {
         let streams = Streams::new(7);
         let first = |mut stream: super::Stream| stream.uniform().to_bits();
-        let own = first(streams.stream("boot", "a"));
-        assert_eq!(own, first(streams.stream("boot", "a")));
-        assert_ne!(own, first(streams.stream("boot", "b")));
-        assert_ne!(own, first(streams.stream("boota", "")));
-        assert_ne!(own, first(streams.nth("boot", "a", 0)));
-        assert_ne!(own, first(Streams::new(8).stream("boot", "a")));
+        let item = first(streams.stream("boot", "a"));
+        assert_eq!(item, first(streams.stream("boot", "a")));
+        assert_ne!(item, first(streams.stream("boot", "b")));
+        assert_ne!(item, first(streams.stream("boota", "")));
+        assert_ne!(item, first(streams.nth("boot", "a", 0)));
+        assert_ne!(item, first(Streams::new(8).stream("boot", "a")));
     }
 
     #[test]
     fn ordinals_differ_from_each_other_and_between_seeds_and_names() {
         let numbers =
             |seed, name| -> Vec<u64> { (0..1_000).map(|n| Streams::new(seed).ordinals(name).nth(n)).collect() };
-        let own = numbers(1, "uid");
-        assert_eq!(own.iter().collect::<std::collections::BTreeSet<_>>().len(), 1_000);
-        assert!(!own.is_sorted());
-        assert_ne!(own, numbers(2, "uid"));
-        assert_ne!(own, numbers(1, "other"));
+        let this_numbers = numbers(1, "uid");
+        assert_eq!(this_numbers.iter().collect::<std::collections::BTreeSet<_>>().len(), 1_000);
+        assert!(!this_numbers.is_sorted());
+        assert_ne!(this_numbers, numbers(2, "uid"));
+        assert_ne!(this_numbers, numbers(1, "other"));
     }
 
     #[test]

@@ -35,7 +35,7 @@ impl Blocks {
             if to - from > LINES_MAX {
                 continue;
             }
-            let block: String = lines[from..to].iter().map(|own| own.text.get(line.indent..).unwrap_or("\n")).collect();
+            let block: String = lines[from..to].iter().map(|this_line| this_line.text.get(line.indent..).unwrap_or("\n")).collect();
             self.under.entry(parent.clone()).or_default().entry(key.clone()).or_default().push(block);
         }
     }
@@ -51,12 +51,12 @@ impl Blocks {
     /// The text with another block of the same key in the place of one; `None` if none is known.
     pub fn other(&self, text: &str, random: &mut Random) -> Option<String> {
         let lines = lines(text);
-        let known = |own: &Line<'_>| -> Option<&Vec<String>> {
-            let (parent, key) = own.keys.as_ref()?;
+        let known = |line: &Line<'_>| -> Option<&Vec<String>> {
+            let (parent, key) = line.keys.as_ref()?;
             self.under.get(parent)?.get(key).filter(|blocks| blocks.len() > 1)
         };
         let places: Vec<(usize, &Vec<String>)> =
-            lines.iter().enumerate().filter_map(|(place, own)| Some((place, known(own)?))).collect();
+            lines.iter().enumerate().filter_map(|(place, line)| Some((place, known(line)?))).collect();
         let &(from, blocks) = places.get(random.below(places.len()))?;
         let to = end(&lines, from);
         Some(put(&lines, (from, to), &blocks[random.below(blocks.len())]))
@@ -65,13 +65,13 @@ impl Blocks {
     /// The text with a block more that stands under the same key elsewhere; `None` if none is known.
     pub fn more(&self, text: &str, random: &mut Random) -> Option<String> {
         let lines = lines(text);
-        let places: Vec<usize> = (0..lines.len()).filter(|own| lines[*own].keys.is_some()).collect();
+        let places: Vec<usize> = (0..lines.len()).filter(|index| lines[*index].keys.is_some()).collect();
         let &place = places.get(random.below(places.len()))?;
         let (parent, key) = lines[place].keys.as_ref()?;
         let of = self.under.get(parent)?;
         // Beside an item of a list another may stand, beside a key each but itself.
-        let keys: Vec<&String> = of.keys().filter(|own| (key == ITEM) == (*own == ITEM)).collect();
-        let keys: Vec<&String> = keys.into_iter().filter(|own| *own == ITEM || *own != key).collect();
+        let keys: Vec<&String> = of.keys().filter(|this_key| (key == ITEM) == (*this_key == ITEM)).collect();
+        let keys: Vec<&String> = keys.into_iter().filter(|this_key| *this_key == ITEM || *this_key != key).collect();
         let blocks = of.get(*keys.get(random.below(keys.len()))?)?;
         Some(put(&lines, (place, place), blocks.get(random.below(blocks.len()))?))
     }
@@ -80,15 +80,15 @@ impl Blocks {
 /// The lines with a block, as far in as the first of those in whose place it stands.
 fn put(lines: &[Line<'_>], (from, to): (usize, usize), block: &str) -> String {
     let indent = " ".repeat(lines.get(from).map_or(0, |line| line.indent));
-    let own: String = block.split_inclusive('\n').map(|line| format!("{indent}{line}")).collect();
-    let break_after = if own.ends_with('\n') { "" } else { "\n" };
+    let text: String = block.split_inclusive('\n').map(|line| format!("{indent}{line}")).collect();
+    let break_after = if text.ends_with('\n') { "" } else { "\n" };
     let texts = |of: &[Line<'_>]| of.iter().map(|line| line.text).collect::<String>();
-    [texts(&lines[..from]).as_str(), &own, break_after, &texts(&lines[to..])].concat()
+    [texts(&lines[..from]).as_str(), &text, break_after, &texts(&lines[to..])].concat()
 }
 
 /// Where the block that begins at a line ends.
 fn end(lines: &[Line<'_>], from: usize) -> usize {
-    let is_inside = |own: &&Line<'_>| !own.text.trim().is_empty() && own.indent > lines[from].indent;
+    let is_inside = |line: &&Line<'_>| !line.text.trim().is_empty() && line.indent > lines[from].indent;
     from + 1 + lines[from + 1..].iter().take_while(is_inside).count()
 }
 
@@ -99,9 +99,9 @@ fn lines(text: &str) -> Vec<Line<'_>> {
     let mut above: Vec<(usize, String)> = Vec::new();
     let mut found = Vec::new();
     for line in text.split_inclusive('\n') {
-        let own = line.trim_start_matches(' ');
-        let indent = line.len() - own.len();
-        let key = key_of(own).filter(|_| in_lines);
+        let this_line = line.trim_start_matches(' ');
+        let indent = line.len() - this_line.len();
+        let key = key_of(this_line).filter(|_| in_lines);
         let Some(key) = key else {
             found.push(Line { text: line, indent, keys: None });
             continue;
@@ -121,7 +121,7 @@ fn key_of(line: &str) -> Option<String> {
         return Some(ITEM.to_owned());
     }
     let (key, _) = line.split_once(':')?;
-    let is_plain = key.chars().all(|own| own.is_alphanumeric() || "_-./\"'".contains(own));
+    let is_plain = key.chars().all(|character| character.is_alphanumeric() || "_-./\"'".contains(character));
     (is_plain && !key.is_empty()).then(|| key.to_owned())
 }
 
@@ -141,7 +141,7 @@ mod tests {
     }
 
     fn all(of: impl Fn(&mut Random) -> Option<String>) -> Vec<String> {
-        (0..200).filter_map(|own| of(&mut Random::new(1, own))).collect()
+        (0..200).filter_map(|index| of(&mut Random::new(1, index))).collect()
     }
 
     #[test]

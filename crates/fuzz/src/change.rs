@@ -81,23 +81,23 @@ pub struct Stock {
 impl Stock {
     /// The stock of these texts.
     pub fn from_texts<'t>(texts: impl Iterator<Item = &'t str>) -> Self {
-        let mut own = Self::default();
+        let mut stock = Self::default();
         for text in texts {
             let found = pieces(text);
             for ((kind, piece), key) in found.iter().zip(keys(&found)) {
-                own.pieces.entry(*kind).or_default().push((*piece).to_owned());
+                stock.pieces.entry(*kind).or_default().push((*piece).to_owned());
                 if let Some(key) = key {
-                    own.values.entry(key.to_owned()).or_default().push((*piece).to_owned());
+                    stock.values.entry(key.to_owned()).or_default().push((*piece).to_owned());
                 }
             }
-            own.blocks.add(text);
+            stock.blocks.add(text);
         }
-        for known in own.pieces.values_mut().chain(own.values.values_mut()) {
+        for known in stock.pieces.values_mut().chain(stock.values.values_mut()) {
             known.sort_unstable();
             known.dedup();
         }
-        own.blocks.settle();
-        own
+        stock.blocks.settle();
+        stock
     }
 
     /// A piece of this kind.
@@ -163,7 +163,7 @@ fn other_value(text: &str, stock: &Stock, random: &mut Random) -> Option<String>
 /// Another piece of its kind in the place of one; seldom of another kind.
 fn other_piece(text: &str, stock: &Stock, random: &mut Random) -> String {
     let pieces = pieces(text);
-    let worth: Vec<usize> = (0..pieces.len()).filter(|own| is_worth(pieces[*own].0, random)).collect();
+    let worth: Vec<usize> = (0..pieces.len()).filter(|index| is_worth(pieces[*index].0, random)).collect();
     let Some(&place) = worth.get(random.below(worth.len())) else { return stock.draw(Kind::Word, random) };
     let kind = if random.happens(90) {
         pieces[place].0
@@ -189,19 +189,19 @@ fn dropped_piece(text: &str, random: &mut Random) -> String {
     with(&pieces, place, "")
 }
 
-fn with(pieces: &[(Kind, &str)], place: usize, own: &str) -> String {
+fn with(pieces: &[(Kind, &str)], place: usize, this_text: &str) -> String {
     let text = pieces.iter().enumerate();
-    text.map(|(index, (_, piece))| if index == place { own } else { piece }).collect()
+    text.map(|(index, (_, piece))| if index == place { this_text } else { piece }).collect()
 }
 
 /// A number that is near the one there, or far from it, or its negative.
 fn number_beside(text: &str, random: &mut Random) -> String {
     let pieces = pieces(text);
-    let numbers: Vec<usize> = (0..pieces.len()).filter(|own| pieces[*own].0 == Kind::Number).collect();
+    let numbers: Vec<usize> = (0..pieces.len()).filter(|index| pieces[*index].0 == Kind::Number).collect();
     let Some(&place) = numbers.get(random.below(numbers.len())) else { return text.to_owned() };
-    let own = pieces[place].1;
-    let digits = own.find(|next: char| !next.is_ascii_digit()).unwrap_or(own.len());
-    let (number, unit) = own.split_at(digits);
+    let piece = pieces[place].1;
+    let digits = piece.find(|next: char| !next.is_ascii_digit()).unwrap_or(piece.len());
+    let (number, unit) = piece.split_at(digits);
     let Ok(number) = number.parse::<u64>() else { return text.to_owned() };
     let other = match random.below(6) {
         0 => number.saturating_add(1).to_string(),
@@ -225,7 +225,7 @@ fn moved_block(text: &str, random: &mut Random) -> String {
     let (before, block, after) = (&lines[..from], &lines[from..to], &lines[to..]);
     let rest: Vec<&str> = before.iter().chain(after).copied().collect();
     // At places where a line of the same depth stands, a block is where it could have been written.
-    let same: Vec<usize> = (0..rest.len()).filter(|own| indent(rest[*own]) == indent(first)).collect();
+    let same: Vec<usize> = (0..rest.len()).filter(|index| indent(rest[*index]) == indent(first)).collect();
     let elsewhere = same.get(random.below(same.len())).copied().unwrap_or(rest.len());
     match random.below(3) {
         0 => rest.concat(),
@@ -256,7 +256,7 @@ fn other_bytes(text: &str, random: &mut Random) -> String {
             _ => char::from_u32(random.below(0x1_0000) as u32).unwrap_or('\u{fffd}'),
         };
         match all.get_mut(place) {
-            Some(own) if random.happens(70) => *own = other,
+            Some(item) if random.happens(70) => *item = other,
             _ => all.insert(place, other),
         }
     }
@@ -272,8 +272,8 @@ mod tests {
     fn a_seed_means_the_same_change_and_others_mean_others() {
         let text = "a:\n  b: 10\n  c: [x, y]\nd: \"e\"\n";
         let stock = Stock::from_texts([text].into_iter());
-        let all: Vec<String> = (0..200).map(|own| changed(text, &stock, &mut Random::new(1, own))).collect();
-        let again: Vec<String> = (0..200).map(|own| changed(text, &stock, &mut Random::new(1, own))).collect();
+        let all: Vec<String> = (0..200).map(|index| changed(text, &stock, &mut Random::new(1, index))).collect();
+        let again: Vec<String> = (0..200).map(|index| changed(text, &stock, &mut Random::new(1, index))).collect();
         assert_eq!(all, again);
         let mut distinct = all;
         distinct.sort_unstable();
@@ -284,8 +284,8 @@ mod tests {
     #[test]
     fn nothing_is_changed_without_end() {
         let stock = Stock::default();
-        for own in 0..100 {
-            changed("", &stock, &mut Random::new(3, own));
+        for index in 0..100 {
+            changed("", &stock, &mut Random::new(3, index));
         }
     }
 }

@@ -119,7 +119,7 @@ pub fn loads(root: &Path) -> Vec<Seed> {
         let tables = scenario.beside.iter().filter(|(name, _)| name.ends_with(".csv") || name.ends_with(".json"));
         for (name, text) in tables.cloned().collect::<Vec<_>>() {
             let mut beside = scenario.beside.clone();
-            beside.retain(|(own, _)| *own != name);
+            beside.retain(|(item, _)| *item != name);
             beside.insert(0, (scenario.name.clone(), scenario.text.clone()));
             found.push(Seed { name, text, beside });
         }

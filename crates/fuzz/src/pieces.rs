@@ -37,9 +37,9 @@ pub fn pieces(text: &str) -> Vec<(Kind, &str)> {
 
 /// The key that each piece is a value under, as far as there is one: the name before the last colon. Keys themselves have none.
 pub fn keys<'t>(pieces: &[(Kind, &'t str)]) -> Vec<Option<&'t str>> {
-    let is_colon = |place: usize| pieces.get(place).is_some_and(|own| *own == (Kind::Sign, ":"));
+    let is_colon = |place: usize| pieces.get(place).is_some_and(|piece| *piece == (Kind::Sign, ":"));
     let mut last = None;
-    let own = pieces.iter().enumerate().map(|(place, &(kind, piece))| {
+    let topology_state = pieces.iter().enumerate().map(|(place, &(kind, piece))| {
         if matches!(kind, Kind::Sign | Kind::Space) {
             return None;
         }
@@ -49,7 +49,7 @@ pub fn keys<'t>(pieces: &[(Kind, &'t str)]) -> Vec<Option<&'t str>> {
         }
         last
     });
-    own.collect()
+    topology_state.collect()
 }
 
 fn kind_of(first: char) -> Kind {
@@ -68,8 +68,8 @@ fn is_of_word(next: char) -> bool {
 
 /// How long a text in quotes is; the quote alone where none ends it on its line.
 fn quoted(rest: &str, quote: char) -> usize {
-    let own = &rest[1..];
-    let line = &own[..own.find('\n').unwrap_or(own.len())];
+    let item = &rest[1..];
+    let line = &item[..item.find('\n').unwrap_or(item.len())];
     line.find(quote).map_or(1, |end| end + 2)
 }
 
@@ -80,8 +80,8 @@ mod tests {
     #[test]
     fn values_are_known_by_the_key_before_them() {
         let found = pieces("a: 1\nb:\n  - {c: \"x\", 'd': [y, z]}\n");
-        let own: Vec<_> = found.iter().zip(keys(&found)).filter_map(|(own, key)| Some((key?, own.1))).collect();
-        assert_eq!(own, [("a", "1"), ("c", "\"x\""), ("d", "y"), ("d", "z")]);
+        let item: Vec<_> = found.iter().zip(keys(&found)).filter_map(|(pair, key)| Some((key?, pair.1))).collect();
+        assert_eq!(item, [("a", "1"), ("c", "\"x\""), ("d", "y"), ("d", "z")]);
     }
 
     #[test]

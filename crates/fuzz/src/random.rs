@@ -6,9 +6,9 @@ pub struct Random(u64);
 impl Random {
     /// The stream of an execution.
     pub fn new(seed: u64, execution: u64) -> Self {
-        let mut own = Self(seed);
-        own.0 = own.word() ^ execution.wrapping_mul(0xd134_2543_de82_ef95);
-        own
+        let mut random = Self(seed);
+        random.0 = random.word() ^ execution.wrapping_mul(0xd134_2543_de82_ef95);
+        random
     }
 
     fn word(&mut self) -> u64 {

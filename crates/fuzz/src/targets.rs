@@ -161,8 +161,8 @@ fn baselines(root: &Path) -> Vec<Seed> {
 fn baseline(_: &Seed, text: &str, _: &Path) -> bool {
     serde_json::from_str::<Baseline>(text).is_ok_and(|baseline| {
         let flawless = baseline.flaw().is_none();
-        let names = baseline.scenarios.iter().map(|own| own.scenario.clone()).collect::<Vec<_>>();
-        names.iter().for_each(|name| assert!(baseline.duration(name).is_none_or(|own| own.as_micros() >= 0), "{name}"));
+        let names = baseline.scenarios.iter().map(|scenario| scenario.scenario.clone()).collect::<Vec<_>>();
+        names.iter().for_each(|name| assert!(baseline.duration(name).is_none_or(|duration| duration.as_micros() >= 0), "{name}"));
         flawless
     })
 }
@@ -198,7 +198,7 @@ fn claim_files(root: &Path) -> Vec<Seed> {
 }
 
 fn claims(seed: &Seed, text: &str, folder: &Path) -> bool {
-    let ending = Path::new(&seed.name).extension().and_then(|own| own.to_str()).unwrap_or("json");
+    let ending = Path::new(&seed.name).extension().and_then(|extension| extension.to_str()).unwrap_or("json");
     let file = folder.join(format!("claims.{ending}"));
     std::fs::write(&file, text).is_ok() && read(&Sources { paths: vec![file], window: None }).is_ok()
 }

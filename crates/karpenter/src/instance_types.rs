@@ -179,9 +179,9 @@ pub fn instance_types_priced_by(
 
 /// The position of the type of a name. Lists in order of name, which most are, are not gone through.
 pub fn position(types: &[InstanceType], name: Symbol) -> Option<usize> {
-    let is = |&place: &usize| types.get(place).is_some_and(|own| own.name == name);
-    let sorted = Some(types.partition_point(|own| own.name < name)).filter(is);
-    sorted.or_else(|| types.iter().position(|own| own.name == name))
+    let is = |&place: &usize| types.get(place).is_some_and(|instance_type| instance_type.name == name);
+    let sorted = Some(types.partition_point(|instance_type| instance_type.name < name)).filter(is);
+    sorted.or_else(|| types.iter().position(|instance_type| instance_type.name == name))
 }
 
 /// Takes over that a registered node of the type `name` reports `memory` bytes: from then on that is the type's capacity, and

@@ -401,10 +401,10 @@ fn renew_offers(
             OffersChanged::All => (0..table.types.len()).collect(),
             OffersChanged::Of(list) => {
                 let of_table = |pool: usize| std::ptr::eq(setup.pools[pool].instance_types, table.types);
-                let mut own: Vec<usize> = list.iter().filter(|(pool, _)| of_table(*pool)).map(|&(_, at)| at).collect();
-                own.sort_unstable();
-                own.dedup();
-                own
+                let mut numbers: Vec<usize> = list.iter().filter(|(pool, _)| of_table(*pool)).map(|&(_, at)| at).collect();
+                numbers.sort_unstable();
+                numbers.dedup();
+                numbers
             }
         };
         table.renew_offers(types.iter().copied());
@@ -429,12 +429,12 @@ fn resolve_volumes(setup: &PackingSetup<'_>, pods: &[PendingPod<'_>]) -> Resolve
     for pod in pods {
         let resolved = (!pod.spec.volumes.is_empty())
             .then(|| volumes::resolve(setup.volumes, pod.namespace, pod.name, pod.spec, all_places));
-        let (own, refusal) = match resolved {
+        let (item, refusal) = match resolved {
             None => (None, None),
-            Some(Ok(own)) => (Some(own), None),
+            Some(Ok(resolved)) => (Some(resolved), None),
             Some(Err(refusal)) => (None, Some(refusal)),
         };
-        found.push(own);
+        found.push(item);
         refused.push(refusal);
     }
     (found, refused)

@@ -254,8 +254,8 @@ impl LaunchView<'_> {
     }
 
     /// Whether a type meets the requirements and holds the requests.
-    fn takes(&self, own: &Choice<'_>) -> bool {
-        own.compatible && self.requests.fits(&own.entry.allocatable)
+    fn takes(&self, choice: &Choice<'_>) -> bool {
+        choice.compatible && self.requests.fits(&choice.entry.allocatable)
     }
 
     /// The types that meet the requirements, hold the requests and have an available offering within the requirements.
@@ -265,7 +265,7 @@ impl LaunchView<'_> {
         let kept: Vec<Candidate<'a>> = self
             .types
             .iter()
-            .filter(|own| self.takes(own))
+            .filter(|instance_type| self.takes(instance_type))
             .map(|&Choice { entry, .. }| Candidate { entry, offerings: entry.offerings.iter().filter(open).collect() })
             .filter(|candidate| !candidate.offerings.is_empty())
             .collect();

@@ -78,7 +78,7 @@ impl Replicas {
 
     /// One more with this limit.
     pub fn add(&mut self, cpu_limit_milli: Option<i64>) {
-        match self.0.binary_search_by_key(&cpu_limit_milli, |own| own.0) {
+        match self.0.binary_search_by_key(&cpu_limit_milli, |pair| pair.0) {
             Ok(place) => self.0[place].1 += 1,
             Err(place) => self.0.insert(place, (cpu_limit_milli, 1)),
         }
@@ -86,15 +86,15 @@ impl Replicas {
 
     /// One fewer with this limit, if there is one.
     pub fn remove(&mut self, cpu_limit_milli: Option<i64>) {
-        if let Ok(place) = self.0.binary_search_by_key(&cpu_limit_milli, |own| own.0) {
+        if let Ok(place) = self.0.binary_search_by_key(&cpu_limit_milli, |pair| pair.0) {
             self.0[place].1 -= 1;
-            self.0.retain(|own| own.1 > 0);
+            self.0.retain(|pair| pair.1 > 0);
         }
     }
 
     /// How many.
     pub fn count(&self) -> u32 {
-        self.0.iter().map(|own| own.1).sum()
+        self.0.iter().map(|pair| pair.1).sum()
     }
 
     /// The sum over the replicas of something that follows from the limit of one.

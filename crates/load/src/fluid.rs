@@ -324,10 +324,10 @@ impl Fluid {
     /// The cell in which requests are counted that meet this in a queue in equilibrium.
     fn cell_of(&mut self, wait_probability: f64, drain_rate: f64, service_rate: f64) -> &mut LatencyBucket {
         let met = [wait_probability, drain_rate, service_rate].map(f64::to_bits);
-        let known = self.filling.filter(|(own, _)| *own == met).map(|(_, place)| place);
+        let known = self.filling.filter(|(item, _)| *item == met).map(|(_, place)| place);
         let place = known.unwrap_or_else(|| {
             let cell = cell(wait_probability, drain_rate, service_rate);
-            self.held.binary_search_by(|(own, _)| own.cmp(&cell)).unwrap_or_else(|place| {
+            self.held.binary_search_by(|(item, _)| item.cmp(&cell)).unwrap_or_else(|place| {
                 self.held.insert(place, (cell, LatencyBucket::default()));
                 place
             })

@@ -74,7 +74,7 @@ fn decayed(exponent: f64) -> f64 {
 
 /// The shares of one rate of service, as far as somebody has asked.
 fn of_rate(of_rates: &mut Vec<(f64, Vec<f64>)>, rate: f64) -> &mut Vec<f64> {
-    let known = of_rates.iter().position(|own| own.0.to_bits() == rate.to_bits());
+    let known = of_rates.iter().position(|this_rate| this_rate.0.to_bits() == rate.to_bits());
     let place = known.unwrap_or_else(|| {
         of_rates.push((rate, Vec::new()));
         of_rates.len() - 1
@@ -247,7 +247,7 @@ mod tests {
             filled[1].add_equilibrium(7.0, response, &mut Decays::default());
             for histogram in &filled {
                 let pairs = histogram.weights.iter().zip(&expected.weights);
-                let apart = pairs.map(|(own, expected)| (own - expected).abs()).fold(0.0, f64::max);
+                let apart = pairs.map(|(item, expected)| (item - expected).abs()).fold(0.0, f64::max);
                 assert!(apart < 7e-10, "{apart:e} at {service_rate}/s after {extra_wait} s");
                 assert!((histogram.total() - expected.total()).abs() < f64::EPSILON);
                 assert!(
@@ -274,7 +274,7 @@ mod tests {
             let mut decays = Decays::default();
             filled.add_equilibrium(7.0, response, &mut decays);
             let pairs = filled.weights.iter().zip(&expected.weights);
-            let apart = pairs.map(|(own, expected)| (own - expected).abs()).fold(0.0, f64::max);
+            let apart = pairs.map(|(item, expected)| (item - expected).abs()).fold(0.0, f64::max);
             assert!(apart < 7e-9, "{apart:e} for {response:?}");
         }
     }

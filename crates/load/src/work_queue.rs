@@ -372,9 +372,9 @@ impl WorkQueue {
         self.advance(now);
         let mut got = 0;
         for lane in &mut self.lanes {
-            let own = (libm::floor(lane.waiting() + NOTHING) as u32).min(most - got);
-            lane.unfinished = (lane.unfinished - f64::from(own)).max(0.0);
-            got += own;
+            let floor = (libm::floor(lane.waiting() + NOTHING) as u32).min(most - got);
+            lane.unfinished = (lane.unfinished - f64::from(floor)).max(0.0);
+            got += floor;
         }
         self.taken += f64::from(got);
         self.pace_of_jobs += self.pace_of_job(got);

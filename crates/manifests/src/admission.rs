@@ -99,10 +99,10 @@ pub(super) fn limit_range<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Res
 }
 
 /// Sets what `own` lacks.
-fn fill(own: &mut Resources, others: &Resources) {
+fn fill(resources: &mut Resources, others: &Resources) {
     for (name, amount) in others.iter() {
-        if own.find(name).is_none() {
-            own.set(name, amount);
+        if resources.find(name).is_none() {
+            resources.set(name, amount);
         }
     }
 }
@@ -129,13 +129,13 @@ impl Manifests {
     /// Gives every template what the API server would: the proxy of a mesh, a branch network interface, and the defaults of LimitRanges.
     /// Rules are looked for here and among what `exists` already.
     pub fn admit(&mut self, exists: &[&Self]) -> Vec<Warning> {
-        let all = |own: &Self| (own.limit_ranges.clone(), own.namespaces.clone());
-        let (ranges, namespaces): (Vec<_>, Vec<_>) = exists.iter().map(|own| all(own)).chain([all(self)]).unzip();
+        let all = |manifests: &Self| (manifests.limit_ranges.clone(), manifests.namespaces.clone());
+        let (ranges, namespaces): (Vec<_>, Vec<_>) = exists.iter().map(|item| all(item)).chain([all(self)]).unzip();
         let (ranges, namespaces) = (ranges.concat(), namespaces.concat());
         let policies: Vec<SecurityGroupPolicy> =
-            exists.iter().copied().chain([&*self]).flat_map(|own| own.security_group_policies.clone()).collect();
+            exists.iter().copied().chain([&*self]).flat_map(|manifests| manifests.security_group_policies.clone()).collect();
         let said = [&*self].into_iter().chain(exists.iter().rev().copied());
-        let pod_enis = said.into_iter().find_map(|own| own.network_plugin.pod_enis);
+        let pod_enis = said.into_iter().find_map(|manifests| manifests.network_plugin.pod_enis);
         let (by_range, by_policy, by_name) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let mut rules = Rules { ranges: by_range, policies: by_policy, pod_enis, namespaces: by_name };
         for policy in &policies {
@@ -144,16 +144,16 @@ impl Manifests {
         for range in &ranges {
             rules.ranges.entry(range.name.namespace).or_default().push(range);
         }
-        rules.namespaces.extend(namespaces.iter().map(|own| (own.name, own)));
+        rules.namespaces.extend(namespaces.iter().map(|namespace| (namespace.name, namespace)));
         let mut happened = Happened::default();
         for (kind, name, template) in self.templates() {
-            if let Some(own) = rules.admit((kind, name), template, &mut happened) {
-                *template = Arc::new(own);
+            if let Some(rules) = rules.admit((kind, name), template, &mut happened) {
+                *template = Arc::new(rules);
             }
         }
         for pod in &mut self.pods {
-            if let Some(own) = rules.admit(("Pod", pod.name), &pod.spec, &mut happened) {
-                pod.spec = own;
+            if let Some(rules) = rules.admit(("Pod", pod.name), &pod.spec, &mut happened) {
+                pod.spec = rules;
             }
         }
         happened.warnings()
@@ -161,14 +161,14 @@ impl Manifests {
 
     /// Every template with what has it.
     fn templates(&mut self) -> impl Iterator<Item = (&'static str, ObjectName, &mut Arc<PodSpec>)> {
-        let deployments = self.deployments.iter_mut().map(|own| ("Deployment", own.name, &mut own.template));
-        let sets = self.stateful_sets.iter_mut().map(|own| ("StatefulSet", own.name, &mut own.template));
-        let daemons = self.daemon_sets.iter_mut().map(|own| ("DaemonSet", own.name, &mut own.template));
-        let jobs = self.jobs.iter_mut().map(|own| ("Job", own.name, &mut own.spec.template));
-        let cron_jobs = self.cron_jobs.iter_mut().map(|own| ("CronJob", own.name, &mut own.job.template));
-        let scaled = self.scaled_jobs.iter_mut().map(|own| {
-            let name = ObjectName { namespace: own.namespace, name: own.name };
-            ("ScaledJob", name, &mut own.job.template)
+        let deployments = self.deployments.iter_mut().map(|deployment| ("Deployment", deployment.name, &mut deployment.template));
+        let sets = self.stateful_sets.iter_mut().map(|stateful_set| ("StatefulSet", stateful_set.name, &mut stateful_set.template));
+        let daemons = self.daemon_sets.iter_mut().map(|daemon_set| ("DaemonSet", daemon_set.name, &mut daemon_set.template));
+        let jobs = self.jobs.iter_mut().map(|job| ("Job", job.name, &mut job.spec.template));
+        let cron_jobs = self.cron_jobs.iter_mut().map(|cron_job| ("CronJob", cron_job.name, &mut cron_job.job.template));
+        let scaled = self.scaled_jobs.iter_mut().map(|scaled_job| {
+            let name = ObjectName { namespace: scaled_job.namespace, name: scaled_job.name };
+            ("ScaledJob", name, &mut scaled_job.job.template)
         });
         deployments.chain(sets).chain(daemons).chain(jobs).chain(cron_jobs).chain(scaled)
     }
@@ -225,19 +225,19 @@ impl Rules<'_> {
         if policies.any(|policy| policy.selects(template)) && !security_groups::has_interface(template) {
             *happened.with_groups.entry(self.pod_enis).or_default() += 1;
             if self.pod_enis != Some(false) {
-                let own = changed.get_or_insert_with(|| template.clone());
-                own.containers.iter_mut().take(1).for_each(security_groups::ask);
+                let or_insert = changed.get_or_insert_with(|| template.clone());
+                or_insert.containers.iter_mut().take(1).for_each(security_groups::ask);
             }
         }
         for range in self.ranges.get(&name.namespace).into_iter().flatten() {
-            let mut own = changed.as_ref().unwrap_or(template).clone();
-            let init = own.init_containers.iter_mut().map(|init| &mut init.container);
-            own.containers.iter_mut().chain(init).for_each(|container| limit(container, range));
-            if let Some(why) = refused(&own, range) {
+            let mut pod_spec = changed.as_ref().unwrap_or(template).clone();
+            let init = pod_spec.init_containers.iter_mut().map(|init| &mut init.container);
+            pod_spec.containers.iter_mut().chain(init).for_each(|container| limit(container, range));
+            if let Some(why) = refused(&pod_spec, range) {
                 happened.refused.insert(format!("LimitRange {} rejects the pods of {kind} {name}: {why}", range.name));
-                own.refused = Some(Symbol::new(&format!("LimitRange {}: {why}", range.name)));
+                pod_spec.refused = Some(Symbol::new(&format!("LimitRange {}: {why}", range.name)));
             }
-            changed = Some(own);
+            changed = Some(pod_spec);
         }
         let changed = changed.filter(|spec| spec != template);
         if kind != "DaemonSet" {
@@ -269,11 +269,11 @@ fn refused(template: &PodSpec, range: &LimitRange) -> Option<String> {
     refused_container(template, range).or_else(|| {
         let (requests, limits) = (template.requests(), template.limits());
         let below = |name: ResourceName, least: i64| {
-            requests.get(name) < least || limits.find(name).is_some_and(|own| own < least)
+            requests.get(name) < least || limits.find(name).is_some_and(|limit| limit < least)
         };
         let below = range.least_of_pod.iter().find(|(name, least)| below(*name, *least));
         let above =
-            |name: ResourceName, most: i64| limits.find(name).is_none_or(|own| own > most) || requests.get(name) > most;
+            |name: ResourceName, most: i64| limits.find(name).is_none_or(|limit| limit > most) || requests.get(name) > most;
         let above = range.most_of_pod.iter().find(|(name, most)| above(*name, *most));
         below
             .map(|(name, _)| format!("{} of the pod is below its minimum", name.0))
@@ -286,7 +286,7 @@ fn refused_container(template: &PodSpec, range: &LimitRange) -> Option<String> {
         let requests = container.effective_requests();
         let named = |name: ResourceName| format!("container {} of {}", container.name, name.0);
         let below = range.least.iter().find(|(name, least)| requests.get(*name) < *least);
-        let above = range.most.iter().find(|(name, most)| container.limits.find(*name).is_none_or(|own| own > *most));
+        let above = range.most.iter().find(|(name, most)| container.limits.find(*name).is_none_or(|limit| limit > *most));
         let torn = container.limits.iter().find(|(name, limit)| requests.get(*name) > *limit);
         below
             .map(|(name, _)| format!("{} is below its minimum", named(name)))
@@ -317,7 +317,7 @@ fn proxy(template: &PodSpec, namespace: Option<&Namespace>) -> Option<(&'static 
 }
 
 fn label(labels: &Labels, key: &str) -> Option<&'static str> {
-    labels.iter().find(|(own, _)| own.as_str() == key).map(|(_, value)| value.as_str())
+    labels.iter().find(|(this_key, _)| this_key.as_str() == key).map(|(_, value)| value.as_str())
 }
 
 /// A pod that says so, or one that does not say otherwise in a namespace that says so.
@@ -325,19 +325,19 @@ fn is_in_istio(template: &PodSpec, namespace: Option<&Namespace>) -> bool {
     const INJECT: &str = "sidecar.istio.io/inject";
     let stated = label(&template.labels, INJECT).or_else(|| label(&template.annotations, INJECT));
     let none = Labels::new();
-    let own = namespace.map_or(&none, |namespace| &namespace.labels);
-    let left_alone = namespace.is_some_and(|own| WITHOUT_MESH.contains(&own.name.as_str()));
-    let by_namespace = match label(own, "istio-injection") {
+    let this_namespace = namespace.map_or(&none, |namespace| &namespace.labels);
+    let left_alone = namespace.is_some_and(|namespace| WITHOUT_MESH.contains(&namespace.name.as_str()));
+    let by_namespace = match label(this_namespace, "istio-injection") {
         Some("enabled") => true,
         Some(_) => return false,
-        None => label(own, "istio.io/rev").is_some(),
+        None => label(this_namespace, "istio.io/rev").is_some(),
     };
     !left_alone && stated.map_or(by_namespace, |stated| stated == "true")
 }
 
 fn is_in_linkerd(template: &PodSpec, namespace: Option<&Namespace>) -> bool {
     const INJECT: &str = "linkerd.io/inject";
-    let by_namespace = || namespace.and_then(|own| label(&own.annotations, INJECT));
+    let by_namespace = || namespace.and_then(|namespace| label(&namespace.annotations, INJECT));
     matches!(label(&template.annotations, INJECT).or_else(by_namespace), Some("enabled" | "ingress"))
 }
 
@@ -347,8 +347,8 @@ fn stated(annotation: impl Fn(&str) -> Option<&'static str>, keys: [&str; 4]) ->
     for (place, key) in keys.into_iter().enumerate() {
         let name = if place % 2 == 0 { ResourceName::CPU } else { ResourceName::MEMORY };
         if let Some(quantity) = annotation(key).and_then(|text| text.parse::<Quantity>().ok()) {
-            let own = if place < 2 { &mut amounts.0 } else { &mut amounts.1 };
-            own.set(name, name.amount(quantity));
+            let amounts = if place < 2 { &mut amounts.0 } else { &mut amounts.1 };
+            amounts.set(name, name.amount(quantity));
         }
     }
     amounts
@@ -376,7 +376,7 @@ fn linkerd_amounts(template: &PodSpec, namespace: Option<&Namespace>) -> (Resour
         "config.linkerd.io/proxy-cpu-limit",
         "config.linkerd.io/proxy-memory-limit",
     ];
-    let by_namespace = |key: &str| namespace.and_then(|own| label(&own.annotations, key));
+    let by_namespace = |key: &str| namespace.and_then(|namespace| label(&namespace.annotations, key));
     stated(|key| label(&template.annotations, key).or_else(|| by_namespace(key)), KEYS)
 }
 
@@ -416,15 +416,15 @@ mod tests {
     #[test]
     fn a_limit_range_fills_in_what_is_not_stated() {
         let limits = "defaultRequest: { cpu: 200m }, default: { memory: 256Mi }";
-        let (own, warnings) = admitted(&(deployment("", "{}") + &range(limits)));
-        assert_eq!((asks(&own), warnings.len()), ((200, 256), 0));
-        let (own, _) =
+        let (item, warnings) = admitted(&(deployment("", "{}") + &range(limits)));
+        assert_eq!((asks(&item), warnings.len()), ((200, 256), 0));
+        let (item, _) =
             admitted(&(deployment("", "{ requests: { cpu: 1 }, limits: { memory: 64Mi } }") + &range(limits)));
-        assert_eq!(asks(&own), (1_000, 64));
-        let (own, _) = admitted(&(deployment("", "{}") + &range("max: { cpu: 2 }, min: { cpu: 100m }")));
-        assert_eq!(asks(&own), (2_000, 0));
-        let (own, _) = admitted(&(deployment("", "{}") + &range("min: { cpu: 100m }")));
-        assert_eq!(asks(&own), (100, 0));
+        assert_eq!(asks(&item), (1_000, 64));
+        let (item, _) = admitted(&(deployment("", "{}") + &range("max: { cpu: 2 }, min: { cpu: 100m }")));
+        assert_eq!(asks(&item), (2_000, 0));
+        let (item, _) = admitted(&(deployment("", "{}") + &range("min: { cpu: 100m }")));
+        assert_eq!(asks(&item), (100, 0));
     }
 
     #[test]
@@ -471,7 +471,7 @@ mod tests {
         let meshed = "apiVersion: v1\nkind: Namespace\nmetadata: { name: a, labels: { istio-injection: enabled } }\n";
         let plain = meshed.replace("istio-injection: enabled", "team: a");
         let none = meshed.replace("enabled", "disabled");
-        let own = "{ requests: { cpu: 1, memory: 1Gi } }";
+        let text = "{ requests: { cpu: 1, memory: 1Gi } }";
         let (no, yes) = (
             ", annotations: { sidecar.istio.io/inject: 'false' }",
             ", annotations: { sidecar.istio.io/inject: 'true' }",
@@ -485,10 +485,10 @@ mod tests {
             (&plain, yes, (1_100, 1_152)),
             (&none, yes, (1_000, 1_024)),
         ] {
-            let (manifests, warnings) = admitted(&(deployment(pod, own) + namespace));
+            let (manifests, warnings) = admitted(&(deployment(pod, text) + namespace));
             assert_eq!((asks(&manifests), warnings.len()), (asked, usize::from(asked.0 > 1_000)), "{namespace} {pod}");
         }
-        let mut twice = admitted(&(deployment("", own) + meshed)).0;
+        let mut twice = admitted(&(deployment("", text) + meshed)).0;
         assert!(twice.admit(&[]).is_empty());
         assert_eq!(asks(&twice), (1_100, 1_152));
     }
@@ -503,7 +503,7 @@ mod tests {
     #[test]
     fn linkerds_proxy_asks_for_what_annotations_say() {
         let meshed = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: a\n  annotations: { linkerd.io/inject: enabled, config.linkerd.io/proxy-cpu-request: 20m }\n";
-        let (own, warnings) = admitted(&(deployment("", "{ requests: { cpu: 1 } }") + meshed));
-        assert_eq!((asks(&own).0, warnings.len()), (1_020, 1));
+        let (item, warnings) = admitted(&(deployment("", "{ requests: { cpu: 1 } }") + meshed));
+        assert_eq!((asks(&item).0, warnings.len()), (1_020, 1));
     }
 }

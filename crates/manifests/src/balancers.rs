@@ -59,7 +59,7 @@ pub struct IngressClass {
 /// # Errors
 /// If the API server refuses its type or its class.
 pub(super) fn service<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Service, InputError> {
-    let own = metadata(reader, object.get("metadata"))?;
+    let metadata = metadata(reader, object.get("metadata"))?;
     let spec = object.get("spec");
     let mut selector = Labels::new();
     if let Some(node) = spec.and_then(|spec| spec.get("selector")) {
@@ -67,14 +67,14 @@ pub(super) fn service<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<
             selector.set(entry.key.as_ref().into(), reader.symbol(&entry.value, &entry.key)?);
         }
     }
-    let balancer = request(reader, object, &own.annotations)?;
+    let balancer = request(reader, object, &metadata.annotations)?;
     let near = ["service.kubernetes.io/topology-mode", "service.kubernetes.io/topology-aware-hints"];
-    let annotation = |key: &str| own.annotations.get(Symbol::new(key));
+    let annotation = |key: &str| metadata.annotations.get(Symbol::new(key));
     let distribution = spec.and_then(|spec| spec.get("trafficDistribution")).and_then(Node::as_text);
     let keeps_zone =
         near.iter().any(|key| annotation(key).is_some_and(|mode| mode.as_str().eq_ignore_ascii_case("auto")))
             || matches!(distribution, Some("PreferClose" | "PreferSameZone" | "PreferSameNode"));
-    Ok(Service { name: own.name, selector, balancer, keeps_zone })
+    Ok(Service { name: metadata.name, selector, balancer, keeps_zone })
 }
 
 /// The types of Services, and whether a load balancer stands before them.
@@ -119,7 +119,7 @@ fn stated<'n, 's>(spec: Option<&'n Node<'s>>, key: &str) -> Option<&'n Node<'s>>
 
 /// Whether a cluster keeps the object as it is written: the API server has given it its `uid`.
 fn is_admitted(object: &Node<'_>) -> bool {
-    object.get("metadata").and_then(|own| own.get("uid")).is_some()
+    object.get("metadata").and_then(|object| object.get("uid")).is_some()
 }
 
 /// An Ingress.
@@ -129,8 +129,8 @@ fn is_admitted(object: &Node<'_>) -> bool {
 /// # Errors
 /// If its class is no name of one.
 pub(super) fn ingress<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Ingress, InputError> {
-    let own = metadata(reader, object.get("metadata"))?;
-    let annotation = |key: &str| own.annotations.get(Symbol::new(key));
+    let metadata = metadata(reader, object.get("metadata"))?;
+    let annotation = |key: &str| metadata.annotations.get(Symbol::new(key));
     let class = stated(object.get("spec"), "ingressClassName").map(|node| class_name(reader, node)).transpose()?;
     let mut names = Vec::new();
     if let Some(spec) = object.get("spec") {
@@ -138,9 +138,9 @@ pub(super) fn ingress<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<
     }
     names.sort_unstable();
     names.dedup();
-    let namespace = own.name.namespace;
+    let namespace = metadata.name.namespace;
     Ok(Ingress {
-        name: own.name,
+        name: metadata.name,
         class,
         annotated: annotation("kubernetes.io/ingress.class"),
         admitted: is_admitted(object),
@@ -181,17 +181,17 @@ fn backends<'n>(node: &'n Node<'_>, names: &mut Vec<&'n str>) {
 
 /// An IngressClass.
 pub(super) fn ingress_class<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<IngressClass, InputError> {
-    let own = metadata(reader, object.get("metadata"))?;
+    let metadata = metadata(reader, object.get("metadata"))?;
     let controller = object.get("spec").and_then(|spec| spec.get("controller")).and_then(Node::as_text);
-    let default = own.annotations.get(Symbol::new("ingressclass.kubernetes.io/is-default-class"));
+    let default = metadata.annotations.get(Symbol::new("ingressclass.kubernetes.io/is-default-class"));
     Ok(IngressClass {
-        name: own.name.name,
+        name: metadata.name.name,
         maker: match controller {
             Some("ingress.k8s.aws/alb") => Some(BalancerMaker::Controller),
             Some("eks.amazonaws.com/alb") => Some(BalancerMaker::AutoMode),
             _ => None,
         },
-        default: default.is_some_and(|own| own.as_str() == "true"),
+        default: default.is_some_and(|default| default.as_str() == "true"),
     })
 }
 
@@ -205,7 +205,7 @@ mod tests {
     fn called_for(text: &str) -> Vec<(BalancerKind, Vec<String>)> {
         let manifests = read_manifests(&Source::new("web.yaml", text)).unwrap();
         assert_eq!(manifests.warnings.len(), 0, "{:?}", manifests.warnings);
-        let named = |own: LoadBalancer| (own.kind, own.services.iter().map(ToString::to_string).collect());
+        let named = |balancer: LoadBalancer| (balancer.kind, balancer.services.iter().map(ToString::to_string).collect());
         manifests.load_balancers().into_iter().map(named).collect()
     }
 

@@ -18,7 +18,7 @@ pub(super) fn int_or_share(reader: &Reader<'_>, node: &Node<'_>, what: &str) -> 
             .error(node.at, format!("`{what}` is {percent}%"))
             .because("more than all of them")
             .help("write a count, or a percentage from `0%` to `100%`")),
-        own => Ok(own),
+        int_or_percent => Ok(int_or_percent),
     }
 }
 

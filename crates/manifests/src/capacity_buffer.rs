@@ -40,8 +40,8 @@ pub(super) fn capacity_buffer<'s>(reader: &mut Reader<'s>, object: &Node<'s>) ->
     let (of_template, scalable) = (spec.get("podTemplateRef"), spec.get("scalableRef"));
     let shape = match (of_template, scalable) {
         (Some(template), None) => {
-            let own = reader.fields(template, &TEMPLATE_REF)?;
-            BufferShape::Template(reader.symbol(own.required(reader, "name")?, "name")?)
+            let fields = reader.fields(template, &TEMPLATE_REF)?;
+            BufferShape::Template(reader.symbol(fields.required(reader, "name")?, "name")?)
         }
         (None, Some(scalable)) => workload(reader, scalable)?,
         (one, _) => {
@@ -61,7 +61,7 @@ pub(super) fn capacity_buffer<'s>(reader: &mut Reader<'s>, object: &Node<'s>) ->
         percentage: amount(reader, spec, "percentage")?,
         limits,
         api_version: object.get("apiVersion").and_then(Node::as_text).map_or(Symbol::new(""), Symbol::new),
-        other_strategy: strategy.filter(|own| own.as_str() != ACTIVE),
+        other_strategy: strategy.filter(|strategy| strategy.as_str() != ACTIVE),
     };
     if of_template.is_some() && buffer.replicas.is_none() && buffer.limits.is_none() {
         return Err(reader
@@ -78,10 +78,10 @@ fn amount(reader: &Reader<'_>, spec: Fields<'_, '_>, key: &'static str) -> Resul
 }
 
 fn workload<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<BufferShape, InputError> {
-    let own = reader.fields(node, &SCALABLE_REF)?;
-    let kind = reader.symbol(own.required(reader, "kind")?, "kind")?;
-    let name = reader.symbol(own.required(reader, "name")?, "name")?;
-    let group = own.optional("apiGroup", |n, what| reader.text(n, what))?.unwrap_or_default();
+    let fields = reader.fields(node, &SCALABLE_REF)?;
+    let kind = reader.symbol(fields.required(reader, "kind")?, "kind")?;
+    let name = reader.symbol(fields.required(reader, "name")?, "name")?;
+    let group = fields.optional("apiGroup", |n, what| reader.text(n, what))?.unwrap_or_default();
     Ok(match (group, kind.as_str()) {
         ("" | "apps", "Deployment") => BufferShape::Deployment(name),
         ("" | "apps", "StatefulSet") => BufferShape::StatefulSet(name),

@@ -80,10 +80,10 @@ pub(super) const AUTO_MODE: HashedKeys = HashedKeys {
 };
 
 /// What is hashed of a spec.
-pub(super) fn hashed<'s>(reader: &Reader<'s>, spec: &Node<'s>, own: &HashedKeys) -> Symbol {
-    let (filled, defaults) = own.defaults;
+pub(super) fn hashed<'s>(reader: &Reader<'s>, spec: &Node<'s>, hashed_keys: &HashedKeys) -> Symbol {
+    let (filled, defaults) = hashed_keys.defaults;
     let mut parts = Vec::new();
-    for &key in own.keys {
+    for &key in hashed_keys.keys {
         match spec.get(key).filter(|node| node.kind != NodeKind::Null) {
             node if key == filled => parts.push(format!("{key}:{}", map(reader, node, defaults))),
             Some(node) => parts.push(format!("{key}:{}", canonical(reader, key, node))),
@@ -114,7 +114,7 @@ fn set<'s>(reader: &Reader<'s>, key: &str, items: &[Node<'s>]) -> String {
 fn map<'s>(reader: &Reader<'s>, node: Option<&Node<'s>>, defaults: &[(&str, &str)]) -> String {
     let stated = node.map(Node::entries).unwrap_or_default();
     // Of all truth values this one alone is the same whether it is false or not stated.
-    let is_zero = |own: &Entry<'s>| own.key == "rootVolume" && reader.truth(&own.value, "").is_ok_and(|root| !root);
+    let is_zero = |entry: &Entry<'s>| entry.key == "rootVolume" && reader.truth(&entry.value, "").is_ok_and(|root| !root);
     let stated = stated.iter().filter(|entry| entry.value.kind != NodeKind::Null && !is_zero(entry));
     let mut parts: Vec<(&str, String)> =
         stated.map(|entry| (&*entry.key, canonical(reader, &entry.key, &entry.value))).collect();

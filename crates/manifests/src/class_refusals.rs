@@ -76,7 +76,7 @@ pub(super) fn check_kubelet<'s>(reader: &Reader<'s>, kubelet: &Node<'s>) -> Resu
     }
     let entries = |key| kubelet.get(key).map(Node::entries).unwrap_or_default();
     let (soft, grace) = (entries("evictionSoft"), entries("evictionSoftGracePeriod"));
-    if let Some(entry) = soft.iter().find(|entry| grace.iter().all(|own| own.key != entry.key)) {
+    if let Some(entry) = soft.iter().find(|entry| grace.iter().all(|item| item.key != entry.key)) {
         let message = format!("`evictionSoft` has `{}`, and `evictionSoftGracePeriod` has not", entry.key);
         return Err(refused(
             reader,
@@ -85,7 +85,7 @@ pub(super) fn check_kubelet<'s>(reader: &Reader<'s>, kubelet: &Node<'s>) -> Resu
             format!("state its grace period, for example `{}: 2m`", entry.key),
         ));
     }
-    if let Some(entry) = grace.iter().find(|entry| soft.iter().all(|own| own.key != entry.key)) {
+    if let Some(entry) = grace.iter().find(|entry| soft.iter().all(|item| item.key != entry.key)) {
         let message = format!("`evictionSoftGracePeriod` has `{}`, and `evictionSoft` has not", entry.key);
         return Err(refused(reader, entry.key_at, message, "state its threshold, or take it out"));
     }

@@ -32,11 +32,11 @@ pub(super) fn warn_of_sharing<'s>(reader: &mut Reader<'s>, object: &Node<'s>) {
         let config = serde_saphyr::from_str::<serde_json::Value>(text).ok()?;
         let is_version = config.get("version").is_some();
         let sharing = config.get("sharing").filter(|_| is_version);
-        let replicated = SHARING[..2].iter().find(|key| sharing.is_some_and(|own| own.get(**key).is_some()));
-        let strategy = config.get("flags").filter(|_| is_version).and_then(|own| own.get(SHARING[2])?.as_str());
-        replicated.or(strategy.filter(|own| *own != "none").map(|_| &SHARING[2])).copied()
+        let replicated = SHARING[..2].iter().find(|key| sharing.is_some_and(|sharing| sharing.get(**key).is_some()));
+        let strategy = config.get("flags").filter(|_| is_version).and_then(|config| config.get(SHARING[2])?.as_str());
+        replicated.or(strategy.filter(|strategy| *strategy != "none").map(|_| &SHARING[2])).copied()
     };
-    let Some((at, key)) = data.entries().iter().find_map(|own| Some((own.value.at, shares(own.value.as_text()?)?)))
+    let Some((at, key)) = data.entries().iter().find_map(|datum| Some((datum.value.at, shares(datum.value.as_text()?)?)))
     else {
         return;
     };
@@ -167,9 +167,9 @@ mod tests {
                 "apiVersion: v1\nkind: ConfigMap\nmetadata: {{ name: plugin, namespace: kube-system }}\ndata:\n  any: |-\n    {config}\n"
             );
             let read = read_manifests(&Source::new("plugin.yaml", text)).unwrap();
-            let warnings: Vec<String> = read.warnings.iter().map(|own| format!("{own:?}")).collect();
+            let warnings: Vec<String> = read.warnings.iter().map(|warning| format!("{warning:?}")).collect();
             assert_eq!(warnings.len(), usize::from(!warned.is_empty()), "{config}: {warnings:?}");
-            assert!(warnings.iter().all(|own| own.contains(warned)), "{config}: {warnings:?}");
+            assert!(warnings.iter().all(|warning| warning.contains(warned)), "{config}: {warnings:?}");
         }
     }
 }

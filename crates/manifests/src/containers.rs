@@ -104,8 +104,8 @@ fn container_resources<'s>(
 ) -> Result<Resources, InputError> {
     const OWN: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
     let Some(node) = amounts.get(key) else { return Ok(Resources::new()) };
-    let own = |name: &str| OWN.contains(&name) || name.starts_with("hugepages-") || name.contains('/');
-    if let Some(entry) = reader.entries(node, key)?.iter().find(|entry| !own(&entry.key)) {
+    let matches = |name: &str| OWN.contains(&name) || name.starts_with("hugepages-") || name.contains('/');
+    if let Some(entry) = reader.entries(node, key)?.iter().find(|entry| !matches(&entry.key)) {
         let shown: String = entry.key.chars().take(80).collect();
         let help = nearest(&shown, OWN).map_or_else(
             || format!("Kubernetes defines {}; other resources need a domain, such as `nvidia.com/gpu`", listed(OWN)),
@@ -143,7 +143,7 @@ fn container<'s>(
     container.startup_probe = fields.get("startupProbe").map(|n| probe(reader, n)).transpose()?;
     container.liveness_probe = fields.get("livenessProbe").map(|n| probe(reader, n)).transpose()?;
     container.idles = idles(&[fields.get("command"), fields.get("args")]);
-    let privileged = node.get("securityContext").and_then(|own| own.get("privileged"));
+    let privileged = node.get("securityContext").and_then(|node| node.get("privileged"));
     container.privileged = privileged.and_then(Node::as_text) == Some("true");
     container.pre_stop = fields.get("lifecycle").map_or(SimDuration::ZERO, |n| pre_stop(reader, n));
     let sidecar = fields.optional("restartPolicy", |n, what| reader.text(n, what))? == Some("Always");

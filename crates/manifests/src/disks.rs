@@ -55,7 +55,7 @@ pub(super) fn ordered<'s>(
     let name = volume_type.as_str();
     refuse_root(reader, fields, keys, (name, root))?;
     refuse_size(reader, fields, (name, gib))?;
-    let range = ebs_iops(name).map(|own| (own.least, own.most));
+    let range = ebs_iops(name).map(|ebs_iop| (ebs_iop.least, ebs_iop.most));
     let iops = number(reader, fields, keys.iops, name, range)?;
     let of_gp3 = (name == "gp3").then_some(THROUGHPUT);
     let throughput_mib = number(reader, fields, keys.throughput, name, of_gp3)?.unwrap_or(0);
@@ -67,7 +67,7 @@ pub(super) fn ordered<'s>(
                 .because(format!("`{}` is missing here", keys.iops))
                 .help("EC2 launches no such volume without it: write the I/O operations per second, or another type"));
         }
-        own => own.unwrap_or(0),
+        iops => iops.unwrap_or(0),
     };
     refuse_disproportion(reader, fields, keys, (name, gib), (i64::from(iops), i64::from(throughput_mib)))?;
     Ok(DiskClass { volume_type: Some(volume_type), iops, iops_per_gib: 0, throughput_mib })

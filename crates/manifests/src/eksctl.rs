@@ -191,7 +191,7 @@ fn plugin<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<Network
     if let Some(node) = fields.get("kubernetesNetworkConfig") {
         let network = reader.fields(node, &NETWORK)?;
         let family = network.optional("ipFamily", |n, what| reader.text(n, what))?;
-        plugin.addresses.ipv6 |= family.is_some_and(|own| own.eq_ignore_ascii_case("ipv6"));
+        plugin.addresses.ipv6 |= family.is_some_and(|family| family.eq_ignore_ascii_case("ipv6"));
     }
     Ok(plugin)
 }

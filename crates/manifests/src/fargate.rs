@@ -32,14 +32,14 @@ static SELECTOR: Shape = Shape {
 pub(super) fn profiles<'s>(reader: &mut Reader<'s>, cluster: Fields<'_, 's>) -> Result<Vec<Profile>, InputError> {
     let mut profiles: Vec<Profile> = Vec::new();
     for node in cluster.optional("fargateProfiles", |n, what| reader.list(n, what))?.unwrap_or_default() {
-        let own = profile(reader, node)?;
-        if profiles.iter().any(|other| other.name == own.name) {
+        let profile = profile(reader, node)?;
+        if profiles.iter().any(|other| other.name == profile.name) {
             return Err(reader
-                .error(node.at, format!("duplicate Fargate profile name `{}`", own.name))
+                .error(node.at, format!("duplicate Fargate profile name `{}`", profile.name))
                 .because("the second one")
                 .help("give each its own name: of several that fit a pod the first by name takes it"));
         }
-        profiles.push(own);
+        profiles.push(profile);
     }
     Ok(profiles)
 }
@@ -56,7 +56,7 @@ fn profile<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Profile, Inpu
             .because("one to five")
             .help("give it one selector at least and five at most; two profiles may serve one namespace"));
     }
-    let selectors = selectors.iter().map(|own| selector(reader, own)).collect::<Result<_, _>>()?;
+    let selectors = selectors.iter().map(|this_selector| selector(reader, this_selector)).collect::<Result<_, _>>()?;
     Ok(Profile { name, selectors })
 }
 

@@ -158,7 +158,7 @@ pub fn foreign(group: &str, kind: &str) -> Option<Foreign> {
     if renderer(group, kind).is_some() {
         return Some(Foreign::Renders);
     }
-    let (_, makers, quiet) = GROUPS.iter().find(|(own, ..)| *own == group)?;
+    let (_, makers, quiet) = GROUPS.iter().find(|(key, ..)| *key == group)?;
     let names = |list: &[&str]| list.contains(&kind);
     match (names(makers), names(quiet)) {
         (true, _) => Some(Foreign::MakesPods),
@@ -171,12 +171,12 @@ pub fn foreign(group: &str, kind: &str) -> Option<Foreign> {
 
 /// The command whose output is what a kind of a group renders, if it renders anything.
 pub(super) fn renderer(group: &str, kind: &str) -> Option<&'static str> {
-    RENDERERS.iter().find(|(own, name, _)| (*own, *name) == (group, kind)).map(|(.., command)| *command)
+    RENDERERS.iter().find(|(key, name, _)| (*key, *name) == (group, kind)).map(|(.., command)| *command)
 }
 
 /// Whether a group is that of a project that is known.
 pub fn knows_group(group: &str) -> bool {
-    GROUPS.iter().any(|(own, ..)| *own == group)
+    GROUPS.iter().any(|(key, ..)| *key == group)
 }
 
 /// Whether another project's kind has the name of one that is read. The groups of custom resources have a dot; a group that is
@@ -184,7 +184,7 @@ pub fn knows_group(group: &str) -> bool {
 pub fn is_namesake(group: &str, kind: &str) -> bool {
     let Some((_, versions)) = API_VERSIONS.iter().find(|(name, _)| *name == kind) else { return false };
     let known = || versions.iter().map(|version| group_of(version));
-    group.contains('.') && known().all(|own| own != group) && nearest(group, known()).is_none()
+    group.contains('.') && known().all(|item| item != group) && nearest(group, known()).is_none()
 }
 
 #[cfg(test)]

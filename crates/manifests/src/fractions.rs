@@ -50,7 +50,7 @@ mod tests {
         let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n  - name: a\n    \
                    resources: {requests: {cpu: 500m, memory: 512m}, limits: {memory: 1181116006400m, ephemeral-storage: 2.5}}\n";
         let read = read_manifests(&Source::new("pod.yaml", pod)).unwrap();
-        let told: Vec<(&str, Effect)> = read.warnings.iter().map(|own| (own.message(), own.effect())).collect();
+        let told: Vec<(&str, Effect)> = read.warnings.iter().map(|warning| (warning.message(), warning.effect())).collect();
         assert_eq!(
             told,
             [

@@ -41,7 +41,7 @@ impl Manifests {
         self.rename(kind, taken.len(), name);
         let kind = Symbol::new(kind);
         if let Some(file) = reader.file() {
-            let at = object.get("metadata").and_then(|own| own.get("generateName")).map_or(object.at, |own| own.at);
+            let at = object.get("metadata").and_then(|object| object.get("generateName")).map_or(object.at, |object| object.at);
             self.origins.insert((kind, name.namespace, name.name), Origin { file: Symbol::new(file), at });
         }
         self.generated.push(Generated { kind, prefix, name });
@@ -51,14 +51,14 @@ impl Manifests {
     pub fn tell_apart(&mut self, older: &[&Self]) {
         for position in 0..self.generated.len() {
             let Generated { kind, prefix, name } = self.generated[position];
-            let mut own = self.names(kind.as_str());
+            let mut names = self.names(kind.as_str());
             let mut taken: Vec<ObjectName> = older.iter().flat_map(|all| all.names(kind.as_str())).collect();
-            let Some(place) = own.iter().position(|known| *known == name) else { continue };
+            let Some(place) = names.iter().position(|known| *known == name) else { continue };
             if !taken.contains(&name) {
                 continue;
             }
-            own.remove(place);
-            taken.append(&mut own);
+            names.remove(place);
+            taken.append(&mut names);
             let newer = free(prefix, &taken);
             self.rename(kind.as_str(), place, newer);
             if let Some(origin) = self.origins.remove(&(kind, name.namespace, name.name)) {
@@ -70,24 +70,24 @@ impl Manifests {
 
     fn names(&self, kind: &str) -> Vec<ObjectName> {
         match kind {
-            "Job" => self.jobs.iter().map(|own| own.name).collect(),
-            "Pod" => self.pods.iter().map(|own| own.name).collect(),
-            "Service" => self.services.iter().map(|own| own.name).collect(),
-            "Ingress" => self.ingresses.iter().map(|own| own.name).collect(),
+            "Job" => self.jobs.iter().map(|job| job.name).collect(),
+            "Pod" => self.pods.iter().map(|pod| pod.name).collect(),
+            "Service" => self.services.iter().map(|service| service.name).collect(),
+            "Ingress" => self.ingresses.iter().map(|ingress| ingress.name).collect(),
             _ => Vec::new(),
         }
     }
 
     /// Renames the object at a place among those of its kind.
     fn rename(&mut self, kind: &str, place: usize, name: ObjectName) {
-        let own = match kind {
-            "Job" => self.jobs.get_mut(place).map(|own| &mut own.name),
-            "Service" => self.services.get_mut(place).map(|own| &mut own.name),
-            "Ingress" => self.ingresses.get_mut(place).map(|own| &mut own.name),
-            _ => self.pods.get_mut(place).map(|own| &mut own.name),
+        let kind = match kind {
+            "Job" => self.jobs.get_mut(place).map(|job| &mut job.name),
+            "Service" => self.services.get_mut(place).map(|service| &mut service.name),
+            "Ingress" => self.ingresses.get_mut(place).map(|ingress| &mut ingress.name),
+            _ => self.pods.get_mut(place).map(|pod| &mut pod.name),
         };
-        if let Some(own) = own {
-            *own = name;
+        if let Some(kind) = kind {
+            *kind = name;
         }
     }
 }

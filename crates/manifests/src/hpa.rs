@@ -251,7 +251,7 @@ fn scaling_rules<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Scaling
     let window = fields.optional("stabilizationWindowSeconds", |n, what| reader.integer(n, what, 0, 3_600))?;
     let policies = match fields.optional("policies", |n, what| reader.list(n, what))? {
         Some([]) => {
-            let at = fields.get("policies").map_or(node.at, |own| own.at);
+            let at = fields.get("policies").map_or(node.at, |field| field.at);
             return Err(reader
                 .error(at, "`policies` is an empty list")
                 .because("the API server refuses it")

@@ -159,17 +159,17 @@ mod tests {
 
     #[test]
     fn pods_count_that_have_ended_and_of_an_indexed_job_its_indexes() {
-        let own = |spec, text| status(spec, text).map(|own| (own.succeeded, own.failed)).unwrap();
+        let make = |spec, text| status(spec, text).map(|status| (status.succeeded, status.failed)).unwrap();
         let plain = "succeeded: 3, failed: 1, uncountedTerminatedPods: {succeeded: [a, b], failed: [c]}";
-        assert_eq!(own("completions: 9", plain), (5, 2));
+        assert_eq!(make("completions: 9", plain), (5, 2));
         let indexed = "completions: 6, completionMode: Indexed";
-        assert_eq!(own(indexed, "succeeded: 9, completedIndexes: \"0,2-3,5-8\""), (4, 0), "none from the sixth on");
-        assert_eq!(own(indexed, "active: 2"), (0, 0));
+        assert_eq!(make(indexed, "succeeded: 9, completedIndexes: \"0,2-3,5-8\""), (4, 0), "none from the sixth on");
+        assert_eq!(make(indexed, "active: 2"), (0, 0));
     }
 
     #[test]
     fn indexes_that_have_failed_are_given_up_where_failures_count_by_index() {
-        let given_up = |spec: &str, text| status(spec, text).map(|own| (own.succeeded, own.failed_indexes)).unwrap();
+        let given_up = |spec: &str, text| status(spec, text).map(|status| (status.succeeded, status.failed_indexes)).unwrap();
         let indexed = "completions: 6, completionMode: Indexed";
         let by_index = format!("{indexed}, backoffLimitPerIndex: 0");
         let text = "failed: 3, completedIndexes: \"0\", failedIndexes: \"1,3-4,9\"";
@@ -204,7 +204,7 @@ mod tests {
             let error = status("completions: 2", text).unwrap_err();
             assert!(error.contains(words), "{text}: {error}");
         }
-        assert!(status("completions: 2", "startTime: null").is_ok_and(|own| own.started.is_none()));
+        assert!(status("completions: 2", "startTime: null").is_ok_and(|status| status.started.is_none()));
     }
 
     #[test]

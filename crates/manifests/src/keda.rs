@@ -391,7 +391,7 @@ fn source(
 ) -> Result<TriggerSource, InputError> {
     let from_variable = |key: &str| {
         let names = [format!("{key}FromEnv"), format!("{key}FromFile")];
-        given.iter().any(|(own, _)| names.iter().any(|name| own.as_str() == name))
+        given.iter().any(|(key, _)| names.iter().any(|name| key.as_str() == name))
     };
     let read = match TriggerSource::read(kind, given, metric_type) {
         Err(TriggerProblem::Missing(key)) if from_variable(key) => {
@@ -500,7 +500,7 @@ fn check_source(reader: &mut Reader<'_>, metadata: &Node<'_>, source: &TriggerSo
             let key = match &problem {
                 CronProblem::TimeZone(_) => "timezone",
                 CronProblem::Fields(text) | CronProblem::Never(text) if *text == cron.end => "end",
-                CronProblem::Field { field, .. } if cron.end.split_whitespace().any(|own| own == field) => "end",
+                CronProblem::Field { field, .. } if cron.end.split_whitespace().any(|word| word == field) => "end",
                 _ => "start",
             };
             reader

@@ -184,8 +184,8 @@ fn one<'s>(
             }
         }
         "Rollout" => match rollout::rollout(reader, object)? {
-            rollout::Rollout::OwnTemplate(own) => manifests.deployments.push(own),
-            rollout::Rollout::OfWorkload(own) => manifests.rollouts.push(own),
+            rollout::Rollout::OwnTemplate(template) => manifests.deployments.push(template),
+            rollout::Rollout::OfWorkload(workload) => manifests.rollouts.push(workload),
         },
         "StatefulSet" => manifests.stateful_sets.push(workloads::stateful_set(reader, object)?),
         "Job" => {
@@ -326,7 +326,7 @@ fn left_out(reader: &mut Reader<'_>, object: &Node<'_>, group: &str, kind: &str)
 
 /// Warns of what another program makes of an object; a cluster that keeps the object has that too.
 fn not_rendered(reader: &mut Reader<'_>, object: &Node<'_>, group: &str, kind: &str) {
-    if object.get("metadata").and_then(|own| own.get("uid")).is_some() {
+    if object.get("metadata").and_then(|object| object.get("uid")).is_some() {
         return;
     }
     let at = object.get("kind").map_or(object.at, |node| node.at);

@@ -296,9 +296,9 @@ impl Manifests {
         let (maker, name) = job.maker?;
         let name = ObjectName { namespace: job.name.namespace, name };
         let is_here = match maker {
-            JobMaker::CronJob => self.cron_jobs.iter().any(|own| own.name == name),
+            JobMaker::CronJob => self.cron_jobs.iter().any(|cron_job| cron_job.name == name),
             JobMaker::ScaledJob => {
-                self.scaled_jobs.iter().any(|own| own.namespace == name.namespace && own.name == name.name)
+                self.scaled_jobs.iter().any(|scaled_job| scaled_job.namespace == name.namespace && scaled_job.name == name.name)
             }
         };
         is_here.then_some(name)
@@ -329,7 +329,7 @@ impl Manifests {
         self.unread_ranks = newer.unread_ranks.or(self.unread_ranks);
         replace(&mut self.node_groups, newer.node_groups, |group| group.name);
         // Clusters are not applied: two profiles of one name are told apart, and refused, by whoever uses them.
-        let others = newer.fargate_profiles.into_iter().filter(|own| !self.fargate_profiles.contains(own));
+        let others = newer.fargate_profiles.into_iter().filter(|fargate_profile| !self.fargate_profiles.contains(fargate_profile));
         let others: Vec<Profile> = others.collect();
         self.fargate_profiles.extend(others);
         replace(&mut self.node_pools, newer.node_pools, |pool| pool.name);
@@ -452,8 +452,8 @@ fn give_priority(
         spec.preemption_policy = class.preemption_policy;
         return Ok(());
     }
-    let own = SYSTEM_CLASSES.iter().find(|(name, _)| *name == wanted.as_str());
-    let Some((_, value)) = own else {
+    let system_class = SYSTEM_CLASSES.iter().find(|(name, _)| *name == wanted.as_str());
+    let Some((_, value)) = system_class else {
         return Err(InputError::new(format!(
             "{kind} {name} names the priority class `{wanted}`, which no manifest defines"
         ))

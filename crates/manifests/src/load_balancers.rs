@@ -64,8 +64,8 @@ type BalancerOrigin = (BalancerKind, BalancerMaker);
 impl BalancerRequest {
     /// What is made for it; nothing of AWS where its class is another's.
     fn made(&self) -> Option<BalancerOrigin> {
-        let annotated = self.annotated.map(|own| own.as_str());
-        match (self.class.map(|own| own.as_str()), annotated) {
+        let annotated = self.annotated.map(|annotated| annotated.as_str());
+        match (self.class.map(|class| class.as_str()), annotated) {
             (Some(CONTROLLERS_CLASS), _) => Some((BalancerKind::Network, BalancerMaker::Controller)),
             (Some(AUTO_MODES_CLASS), _) => Some((BalancerKind::Network, BalancerMaker::AutoMode)),
             (Some(_), _) => None,
@@ -133,8 +133,8 @@ impl StandingBalancers {
         let mut now = self.of_services(&known.services);
         self.of_ingresses(known, &mut now);
         if self.controller == Controller::Gone {
-            now.retain(|own| own.maker != BalancerMaker::Controller);
-            now.extend(self.standing.iter().filter(|own| own.maker == BalancerMaker::Controller).cloned());
+            now.retain(|balancer| balancer.maker != BalancerMaker::Controller);
+            now.extend(self.standing.iter().filter(|balancer| balancer.maker == BalancerMaker::Controller).cloned());
         }
         self.standing.clone_from(&now);
         now
@@ -144,13 +144,13 @@ impl StandingBalancers {
     /// that comes again is another one.
     pub fn delete(&mut self, known: &mut Manifests, kind: ObjectKind, name: ObjectName) -> bool {
         match kind {
-            ObjectKind::Deployment => known.deployments.retain(|own| own.name != name),
+            ObjectKind::Deployment => known.deployments.retain(|deployment| deployment.name != name),
             ObjectKind::Service => {
-                known.services.retain(|own| own.name != name);
+                known.services.retain(|service| service.name != name);
                 self.services.remove(&name);
             }
             ObjectKind::Ingress => {
-                known.ingresses.retain(|own| own.name != name);
+                known.ingresses.retain(|ingress| ingress.name != name);
                 self.ingresses.remove(&name);
             }
             _ => return false,
@@ -170,7 +170,7 @@ impl StandingBalancers {
     /// Whether applying `newer` asks for another kind of load balancer than the one which stands, and stays.
     pub fn asks_in_vain(&self, newer: &Service) -> bool {
         let (Some(Some(kept)), Some(request)) = (self.services.get(&newer.name), newer.balancer) else { return false };
-        let kind = |made: Option<BalancerOrigin>| made.map(|own| own.0);
+        let kind = |made: Option<BalancerOrigin>| made.map(|made| made.0);
         kept.stated.annotated != request.annotated && kind(request.made()) != kind(kept.made)
     }
 
@@ -185,7 +185,7 @@ impl StandingBalancers {
                 None => self.created(stated),
             });
             self.services.insert(service.name, kept);
-            if let Some((kind, maker)) = kept.and_then(|own| own.made) {
+            if let Some((kind, maker)) = kept.and_then(|balancer_service| balancer_service.made) {
                 let caller = BalancerCaller::Service(service.name);
                 balancers.push(LoadBalancer { kind, maker, caller, services: vec![service.name] });
             }
@@ -235,7 +235,7 @@ impl StandingBalancers {
 
     /// The class that Ingresses get which are created without one: of several defaults the newest, of those the first by name.
     fn default_class(&self, known: &Manifests) -> Option<Symbol> {
-        let defaults = known.ingress_classes.iter().filter(|own| own.default).map(|own| own.name);
+        let defaults = known.ingress_classes.iter().filter(|ingress_class| ingress_class.default).map(|ingress_class| ingress_class.name);
         let age = |name: &Symbol| self.steps - self.classes.get(name).copied().unwrap_or(self.steps);
         defaults.min_by(|a, b| age(a).cmp(&age(b)).then_with(|| a.as_str().cmp(b.as_str())))
     }
@@ -267,8 +267,8 @@ fn is_controller(deployment: &Deployment) -> bool {
     };
     let labelled = deployment.template.labels.get(Symbol::new("app.kubernetes.io/name"));
     deployment.name.name.as_str() == NAME
-        || labelled.is_some_and(|own| own.as_str() == NAME)
-        || deployment.template.containers.iter().any(|own| is_image(&own.image))
+        || labelled.is_some_and(|item| item.as_str() == NAME)
+        || deployment.template.containers.iter().any(|container| is_image(&container.image))
 }
 
 impl Manifests {
@@ -343,7 +343,7 @@ mod tests {
         let (mut known, mut standing) = (Manifests::default(), StandingBalancers::default());
         let after = |step: &&str| {
             known.apply(read(step));
-            standing.follow(&known).iter().map(|own| own.kind).collect()
+            standing.follow(&known).iter().map(|item| item.kind).collect()
         };
         steps.iter().map(after).collect()
     }
@@ -365,7 +365,7 @@ mod tests {
     #[test]
     fn services_without_a_class_are_auto_modes_where_it_is() {
         let mut standing = StandingBalancers::of_cluster(true);
-        let made = |own: &LoadBalancer| (own.kind, own.maker);
+        let made = |balancer: &LoadBalancer| (balancer.kind, balancer.maker);
         let known = read(&(service("web", BALANCED) + &annotated("api", "nlb")));
         let auto = (Network, BalancerMaker::AutoMode);
         assert_eq!(standing.follow(&known).iter().map(made).collect::<Vec<_>>(), [auto, auto]);
@@ -391,7 +391,7 @@ mod tests {
         let (classic, network) = (service("web", BALANCED), annotated("web", "nlb"));
         let (mut known, mut standing) =
             (read(&(classic + &ingress("docs", "ingressClassName: alb"))), StandingBalancers::default());
-        let kinds = |all: Vec<LoadBalancer>| all.iter().map(|own| own.kind).collect::<Vec<_>>();
+        let kinds = |all: Vec<LoadBalancer>| all.iter().map(|item| item.kind).collect::<Vec<_>>();
         assert_eq!(kinds(standing.follow(&known)), [Classic, Application]);
         let (web, docs) = (known.services[0].name, known.ingresses[0].name);
         assert!(standing.delete(&mut known, ObjectKind::Service, web));
@@ -409,7 +409,7 @@ mod tests {
             let mut standing = StandingBalancers::default();
             standing.follow(&read(first));
             let (from, to) = standing.refused_class(&read(second).services[0])?;
-            Some((from.map(|own| own.as_str()), to.map(|own| own.as_str())))
+            Some((from.map(|item| item.as_str()), to.map(|item| item.as_str())))
         };
         let (nlb, other, none) = (classed("service.k8s.aws/nlb"), classed("tailscale"), service("web", BALANCED));
         assert_eq!(refused(&nlb, &other), Some((Some("service.k8s.aws/nlb"), Some("tailscale"))));
@@ -425,8 +425,8 @@ mod tests {
     fn the_controller_is_known_by_its_label_and_by_its_image_too() {
         let web = service("web", BALANCED);
         let image = "public.ecr.aws/eks/aws-load-balancer-controller:v2.13.4@sha256:0";
-        for own in [controller("lbc", "aws-load-balancer-controller", "c"), controller("lbc", "lbc", image)] {
-            assert_eq!(kinds(&[&(web.clone() + &own)]), [[Network]], "{own}");
+        for controller in [controller("lbc", "aws-load-balancer-controller", "c"), controller("lbc", "lbc", image)] {
+            assert_eq!(kinds(&[&(web.clone() + &controller)]), [[Network]], "{controller}");
         }
         assert_eq!(kinds(&[&(web + &controller("lbc", "lbc", "aws-load-balancer-controller-docs"))]), [[Classic]]);
     }
@@ -436,7 +436,7 @@ mod tests {
         let text = service("web", BALANCED) + &ingress("docs", "ingressClassName: alb") + &lbc();
         let (mut known, mut standing) = (read(&text), StandingBalancers::default());
         let mut told =
-            |known: &Manifests| -> Vec<BalancerKind> { standing.follow(known).iter().map(|own| own.kind).collect() };
+            |known: &Manifests| -> Vec<BalancerKind> { standing.follow(known).iter().map(|item| item.kind).collect() };
         assert_eq!(told(&known), [Network, Application]);
         known.deployments.clear();
         known.services.clear();

@@ -57,8 +57,8 @@ pub(super) fn monitor<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<
     for key in ["endpoints", "podMetricsEndpoints"] {
         for endpoint in spec.optional(key, |n, what| reader.list(n, what))?.unwrap_or_default() {
             if let Some(node) = endpoint.get("interval") {
-                let own = reader.duration(node, "interval")?;
-                interval = Some(interval.map_or(own, |shortest| shortest.min(own)));
+                let duration = reader.duration(node, "interval")?;
+                interval = Some(interval.map_or(duration, |shortest| shortest.min(duration)));
             }
         }
     }

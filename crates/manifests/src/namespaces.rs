@@ -14,17 +14,17 @@ impl Namespaces {
     /// The namespaces of a cluster in which all of these objects come to be: those that Namespace objects describe, as the first that
     /// names one has it, and those in which workloads and pods stand, which nobody could have created otherwise.
     pub fn from_objects<'m>(objects: impl IntoIterator<Item = &'m Manifests>) -> Self {
-        let mut own = Self::default();
+        let mut namespaces = Self::default();
         let mut names = Vec::new();
         for objects in objects {
             for namespace in &objects.namespaces {
-                own.0
+                namespaces.0
                     .entry(namespace.name)
                     .or_insert_with(|| with_namespace_name(namespace.labels.clone(), namespace.name));
             }
             names.extend(names_in(objects));
         }
-        own.with(names)
+        namespaces.with(names)
     }
 
     /// The same with these; one that nothing describes has no label but its name.
@@ -48,15 +48,15 @@ impl IntoIterator for Namespaces {
 
 /// The namespace of each object that is a pod or makes pods.
 fn names_in(objects: &Manifests) -> impl Iterator<Item = Symbol> + '_ {
-    let deployments = objects.deployments.iter().map(|own| own.name);
-    let sets = objects.stateful_sets.iter().map(|own| own.name);
-    let jobs = objects.jobs.iter().map(|own| own.name);
-    let crons = objects.cron_jobs.iter().map(|own| own.name);
-    let daemons = objects.daemon_sets.iter().map(|own| own.name);
-    let pods = objects.pods.iter().map(|own| own.name);
-    let buffers = objects.capacity_buffers.iter().map(|own| own.name);
+    let deployments = objects.deployments.iter().map(|deployment| deployment.name);
+    let sets = objects.stateful_sets.iter().map(|stateful_set| stateful_set.name);
+    let jobs = objects.jobs.iter().map(|job| job.name);
+    let crons = objects.cron_jobs.iter().map(|cron_job| cron_job.name);
+    let daemons = objects.daemon_sets.iter().map(|daemon_set| daemon_set.name);
+    let pods = objects.pods.iter().map(|pod| pod.name);
+    let buffers = objects.capacity_buffers.iter().map(|capacity_buffer| capacity_buffer.name);
     let named = deployments.chain(sets).chain(jobs).chain(crons).chain(daemons).chain(pods).chain(buffers);
-    named.map(|name| name.namespace).chain(objects.scaled_jobs.iter().map(|own| own.namespace))
+    named.map(|name| name.namespace).chain(objects.scaled_jobs.iter().map(|scaled_job| scaled_job.namespace))
 }
 
 #[cfg(test)]

@@ -25,9 +25,9 @@ impl NetworkPlugin {
     /// This, and what a newer statement says where it says something.
     #[must_use]
     pub fn then(self, newer: Self) -> Self {
-        let own = if newer.is_there { newer.addresses } else { self.addresses.and(newer.addresses) };
+        let this_addresses = if newer.is_there { newer.addresses } else { self.addresses.and(newer.addresses) };
         // A cluster's family of addresses stays what it was made with.
-        let addresses = PodAddresses { ipv6: self.addresses.ipv6 || newer.addresses.ipv6, ..own };
+        let addresses = PodAddresses { ipv6: self.addresses.ipv6 || newer.addresses.ipv6, ..this_addresses };
         Self { is_there: self.is_there || newer.is_there, pod_enis: newer.pod_enis.or(self.pod_enis), addresses }
     }
 }
@@ -41,9 +41,9 @@ pub(super) fn of_daemon_set(object: &Node<'_>) -> Option<NetworkPlugin> {
         return None;
     }
     let value = |key: &str| {
-        let mut variables = environments.iter().flat_map(|own| own.items());
-        let variable = variables.find(|own| own.get("name").and_then(Node::as_text) == Some(key));
-        variable.and_then(|own| own.get("value")).and_then(Node::as_text).map(str::to_owned)
+        let mut variables = environments.iter().flat_map(|environment| environment.items());
+        let variable = variables.find(|variable| variable.get("name").and_then(Node::as_text) == Some(key));
+        variable.and_then(|variable| variable.get("value")).and_then(Node::as_text).map(str::to_owned)
     };
     let mut plugin = told(value);
     (plugin.is_there, plugin.pod_enis) = (true, Some(plugin.pod_enis.unwrap_or(false)));
@@ -52,7 +52,7 @@ pub(super) fn of_daemon_set(object: &Node<'_>) -> Option<NetworkPlugin> {
 
 /// What the add-on of an eksctl ClusterConfig says: `configurationValues` is YAML or JSON with the plugin's environment under `env`.
 pub(super) fn of_add_ons(add_ons: &Node<'_>) -> Option<NetworkPlugin> {
-    let is_own = |own: &&Node<'_>| own.get("name").and_then(Node::as_text) == Some(ADD_ON);
+    let is_own = |node: &&Node<'_>| node.get("name").and_then(Node::as_text) == Some(ADD_ON);
     let add_on = add_ons.items().iter().find(is_own)?;
     let text = add_on.get("configurationValues").and_then(Node::as_text)?;
     let values: serde_json::Value = serde_saphyr::from_str(text).ok()?;
@@ -65,7 +65,7 @@ pub(super) fn of_add_ons(add_ons: &Node<'_>) -> Option<NetworkPlugin> {
 
 /// What an environment says.
 fn told(value: impl Fn(&str) -> Option<String>) -> NetworkPlugin {
-    let is_on = |key| value(key).map(|own| matches!(own.as_str(), "true" | "True" | "TRUE" | "t" | "T" | "1"));
+    let is_on = |key| value(key).map(|value| matches!(value.as_str(), "true" | "True" | "TRUE" | "t" | "T" | "1"));
     let addresses = PodAddresses {
         prefixes: is_on("ENABLE_PREFIX_DELEGATION").unwrap_or(false),
         ipv6: is_on("ENABLE_IPv6").unwrap_or(false),

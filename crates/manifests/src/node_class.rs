@@ -285,11 +285,11 @@ fn selected_architectures(terms: &[Node<'_>]) -> Vec<Symbol> {
     for term in terms {
         let named = ["name", "ssmParameter"].into_iter().filter_map(|key| term.get(key)?.as_text());
         let tags = term.get("tags").map(Node::entries).unwrap_or_default();
-        let own = spelled_out(named.chain(tags.iter().filter_map(|tag| tag.value.as_text())));
-        if own.is_empty() {
-            return own;
+        let spelled_out = spelled_out(named.chain(tags.iter().filter_map(|tag| tag.value.as_text())));
+        if spelled_out.is_empty() {
+            return spelled_out;
         }
-        all.extend(own);
+        all.extend(spelled_out);
     }
     all.sort_unstable();
     all.dedup();
@@ -446,7 +446,7 @@ fn device_name<'s>(reader: &Reader<'s>, fields: Fields<'_, 's>, before: &[BlockD
             .because("EC2 refuses it")
             .help("name the device, for example `/dev/xvda`, the root volume of Amazon Linux"));
     }
-    if before.iter().any(|own| own.device == device) {
+    if before.iter().any(|block_device| block_device.device == device) {
         let shown: String = device.chars().take(80).collect();
         return Err(reader
             .error(node.at, format!("two of `blockDeviceMappings` map the device `{shown}`"))

@@ -104,10 +104,10 @@ pub fn check_architectures(
     at: Location,
     (types, managed): (&[Symbol], bool),
 ) -> Result<(), InputError> {
-    let known = |name: &Symbol| region.instance_type(*name).map(|own| (own.facts.name, own.facts.arch));
+    let known = |name: &Symbol| region.instance_type(*name).map(|instance_type| (instance_type.facts.name, instance_type.facts.arch));
     let all: Vec<(Symbol, Symbol)> = types.iter().filter_map(known).collect();
     let Some(&(first, arch)) = all.first() else { return Ok(()) };
-    let Some(&(other, its)) = all.iter().find(|own| own.1 != arch) else { return Ok(()) };
+    let Some(&(other, its)) = all.iter().find(|pair| pair.1 != arch) else { return Ok(()) };
     let message = format!("instance types of several architectures: {first} is {arch}, {other} is {its}");
     if managed {
         return Err(reader

@@ -175,7 +175,7 @@ fn is_dropped<'s>(
 fn is_of_auto_mode(object: &Node<'_>) -> bool {
     let reference =
         ["spec", "template", "spec", "nodeClassRef"].into_iter().try_fold(object, |node, key| node.get(key));
-    reference.and_then(|own| own.get("group")).and_then(Node::as_text) == Some("eks.amazonaws.com")
+    reference.and_then(|reference| reference.get("group")).and_then(Node::as_text) == Some("eks.amazonaws.com")
 }
 
 /// `WhenUnderutilized` is what v1beta1 calls a policy that v1 has another name for, and no other.

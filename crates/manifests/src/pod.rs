@@ -181,7 +181,7 @@ pub(super) fn pod<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<PodO
         created: life.created,
         deleting: life.deleting,
         gone_by: life.gone_by,
-        ready: object.get("status").and_then(|own| own.get("conditions")).is_none_or(super::node::is_ready),
+        ready: object.get("status").and_then(|object| object.get("conditions")).is_none_or(super::node::is_ready),
         verdict: object.get("status").map_or(SchedulerVerdict::NotAsked, verdict),
     })
 }
@@ -193,8 +193,8 @@ fn verdict(status: &Node<'_>) -> SchedulerVerdict {
         return SchedulerVerdict::Nominated(Symbol::new(node));
     }
     let conditions = status.get("conditions").map_or(&[][..], Node::items);
-    let of = |kind: &str| conditions.iter().find(|own| own.get("type").and_then(Node::as_text) == Some(kind));
-    match of("PodScheduled").and_then(|own| own.get("reason")).and_then(Node::as_text) {
+    let of = |kind: &str| conditions.iter().find(|condition| condition.get("type").and_then(Node::as_text) == Some(kind));
+    match of("PodScheduled").and_then(|item| item.get("reason")).and_then(Node::as_text) {
         Some("Unschedulable") => SchedulerVerdict::Unschedulable,
         None if conditions.is_empty() => SchedulerVerdict::NotAsked,
         _ => SchedulerVerdict::Waiting,

@@ -87,10 +87,10 @@ fn states_claims(quota: &mut ResourceQuota, key: &str, amount: i64) -> bool {
         Some((class, what)) => (Some(Symbol::new(class)), what),
         None => (None, key),
     };
-    let own = ClaimQuota { class, ..ClaimQuota::default() };
+    let claim_quota = ClaimQuota { class, ..ClaimQuota::default() };
     quota.claims.extend(match what {
-        "persistentvolumeclaims" | "count/persistentvolumeclaims" => Some(ClaimQuota { count: Some(amount), ..own }),
-        "requests.storage" => Some(ClaimQuota { bytes: Some(amount), ..own }),
+        "persistentvolumeclaims" | "count/persistentvolumeclaims" => Some(ClaimQuota { count: Some(amount), ..claim_quota }),
+        "requests.storage" => Some(ClaimQuota { bytes: Some(amount), ..claim_quota }),
         _ => None,
     });
     matches!(what, "persistentvolumeclaims" | "count/persistentvolumeclaims" | "requests.storage")

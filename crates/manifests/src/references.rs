@@ -46,19 +46,19 @@ impl Manifests {
             let warning = Warning::from_lint(&lints::ROLLOUT_TEMPLATE, text);
             return Some(warning.help(format!("add the {kind} to the manifests")));
         };
-        let mut own = rollout.own.deployment(rollout.name, selector, template);
+        let mut deployment = rollout.own.deployment(rollout.name, selector, template);
         let position = self.deployments.iter().position(|known| known.name == workload);
         if let Some(known) = position.map(|position| &mut self.deployments[position]) {
             if rollout.scales_down {
                 known.replicas = Some(0);
             } else if workload == rollout.name {
                 // Both run, and their pods are the same.
-                let both = own.replicas.unwrap_or(1).saturating_add(known.replicas.unwrap_or(1));
-                own.replicas = Some(both);
+                let both = deployment.replicas.unwrap_or(1).saturating_add(known.replicas.unwrap_or(1));
+                deployment.replicas = Some(both);
             }
         }
         self.deployments.retain(|known| known.name != rollout.name);
-        self.deployments.push(own);
+        self.deployments.push(deployment);
         None
     }
 
@@ -66,12 +66,12 @@ impl Manifests {
     fn pods_of(&self, rollout: &RolloutOfWorkload) -> Option<(LabelSelector, Arc<PodSpec>)> {
         let (kind, name) = rollout.workload;
         if kind.as_str() == "PodTemplate" {
-            let own = self.pod_templates.iter().find(|template| template.name == name)?;
-            let match_labels = own.spec.labels.clone();
-            return Some((LabelSelector { match_labels, expressions: Vec::new() }, Arc::clone(&own.spec)));
+            let pod_template = self.pod_templates.iter().find(|template| template.name == name)?;
+            let match_labels = pod_template.spec.labels.clone();
+            return Some((LabelSelector { match_labels, expressions: Vec::new() }, Arc::clone(&pod_template.spec)));
         }
-        let own = self.deployments.iter().find(|deployment| deployment.name == name)?;
-        Some((own.selector.clone(), Arc::clone(&own.template)))
+        let deployment = self.deployments.iter().find(|deployment| deployment.name == name)?;
+        Some((deployment.selector.clone(), Arc::clone(&deployment.template)))
     }
 
     /// Adds a Deployment for the ReplicaSets whose Deployment or Rollout is nowhere: of the template of the largest, with the replicas of
@@ -79,9 +79,9 @@ impl Manifests {
     fn complete_sets(&mut self, exist: &[&Self]) -> Vec<Warning> {
         let mut missing: BTreeMap<ObjectName, Vec<&ReplicaSet>> = BTreeMap::new();
         let is_there = |name: ObjectName| {
-            let has = |own: &Self| {
-                own.deployments.iter().any(|known| known.name == name)
-                    || own.rollouts.iter().any(|known| known.name == name)
+            let has = |manifests: &Self| {
+                manifests.deployments.iter().any(|known| known.name == name)
+                    || manifests.rollouts.iter().any(|known| known.name == name)
             };
             has(self) || exist.iter().any(|manifests| has(manifests))
         };

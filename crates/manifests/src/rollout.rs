@@ -105,7 +105,7 @@ pub(super) fn rollout<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<
     let spec = reader.fields(fields.required(reader, "spec")?, &ROLLOUT)?;
     let (max_surge, max_unavailable) = strategy(reader, spec)?;
     let seconds = |key| spec.optional(key, |n, what| reader.seconds(n, what));
-    let own = RolloutSettings {
+    let rollout_settings = RolloutSettings {
         replicas: replicas(reader, spec, "replicas")?,
         max_surge,
         max_unavailable,
@@ -119,10 +119,10 @@ pub(super) fn rollout<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<
         let scales_down = reference.optional("scaleDown", |n, what| reader.choice(n, what, SCALE_DOWN))?;
         let workload = (kind, ObjectName { name: workload, ..name });
         let scales_down = scales_down.unwrap_or(false);
-        return Ok(Rollout::OfWorkload(RolloutOfWorkload { name, workload, scales_down, own }));
+        return Ok(Rollout::OfWorkload(RolloutOfWorkload { name, workload, scales_down, own: rollout_settings }));
     }
     let (selector, template) = selected_pods(reader, spec, OwnerKind::ReplicaSet)?;
-    Ok(Rollout::OwnTemplate(own.deployment(name, selector, Arc::new(template))))
+    Ok(Rollout::OwnTemplate(rollout_settings.deployment(name, selector, Arc::new(template))))
 }
 
 /// How many pods an update may have too many and too few. One of blue and green has a second set of all.

@@ -98,8 +98,8 @@ pub(super) fn scheduler<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resul
         reader.left_out(&lints::SCHEDULER_PROFILES, other.at, message, "");
     }
     let profile = reader.fields(first, &PROFILE)?;
-    if let Some(own) = percentage(reader, profile)? {
-        settings.percentage_of_nodes_to_score = own;
+    if let Some(percentage) = percentage(reader, profile)? {
+        settings.percentage_of_nodes_to_score = percentage;
     }
     for node in profile.optional("pluginConfig", |n, what| reader.list(n, what))?.unwrap_or_default() {
         let plugin = reader.fields(node, &PLUGIN)?;

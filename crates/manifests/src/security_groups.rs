@@ -40,7 +40,7 @@ impl SecurityGroupPolicy {
         let windows = [well_known::OS, well_known::BETA_OS]
             .iter()
             .any(|key| template.node_selector.get(*key) == Some(well_known::WINDOWS));
-        let selected = self.selector.as_ref().is_some_and(|own| own.matches(&template.labels));
+        let selected = self.selector.as_ref().is_some_and(|selector| selector.matches(&template.labels));
         selected && !windows && !template.host_network && template.node_name.is_none()
     }
 }
@@ -57,15 +57,15 @@ pub(super) fn policy<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<S
         let help = "select by `podSelector`, or let the pods request `vpc.amazonaws.com/pod-eni: 1`";
         reader.warn(&lints::SERVICE_ACCOUNT_SELECTOR, node.at, message, "left out", help);
     }
-    let groups = spec.get("securityGroups").and_then(|own| own.get("groupIds"));
-    let has_groups = groups.is_some_and(|own| !own.items().is_empty());
+    let groups = spec.get("securityGroups").and_then(|spec| spec.get("groupIds"));
+    let has_groups = groups.is_some_and(|group| !group.items().is_empty());
     // The controller passes over a policy without groups.
     Ok(SecurityGroupPolicy { name, selector: selector.filter(|_| by_account.is_none() && has_groups) })
 }
 
 /// Whether the first container asks for the interface, as the controller would have it.
 pub(super) fn has_interface(template: &PodSpec) -> bool {
-    template.containers.first().is_none_or(|own| own.effective_requests().get(BRANCH_INTERFACE) > 0)
+    template.containers.first().is_none_or(|container| container.effective_requests().get(BRANCH_INTERFACE) > 0)
 }
 
 /// Lets a container ask for a branch interface.
@@ -101,12 +101,12 @@ mod tests {
 
     /// How many interfaces a pod of the Deployment asks for, and what is said.
     fn admitted(text: &str) -> (i64, Vec<String>) {
-        let mut own: Manifests = read_manifests(&Source::new("m.yaml", text)).unwrap();
-        let mut warnings = own.warnings.clone();
-        warnings.extend(own.admit(&[]));
-        let asked = own.deployments[0].template.requests().get(BRANCH_INTERFACE);
-        assert!(own.admit(&[]).iter().all(|again| again.message().contains("request no branch")), "once is enough");
-        assert_eq!(own.deployments[0].template.requests().get(BRANCH_INTERFACE), asked);
+        let mut manifests: Manifests = read_manifests(&Source::new("m.yaml", text)).unwrap();
+        let mut warnings = manifests.warnings.clone();
+        warnings.extend(manifests.admit(&[]));
+        let asked = manifests.deployments[0].template.requests().get(BRANCH_INTERFACE);
+        assert!(manifests.admit(&[]).iter().all(|again| again.message().contains("request no branch")), "once is enough");
+        assert_eq!(manifests.deployments[0].template.requests().get(BRANCH_INTERFACE), asked);
         (asked, warnings.iter().map(|warning| warning.message().to_owned()).collect())
     }
 
@@ -132,8 +132,8 @@ mod tests {
     fn pods_of_windows_and_of_the_nodes_own_network_ask_for_none() {
         let all = policy(&format!("podSelector: {{}}, {GROUPS}"));
         for more in ["hostNetwork: true", "nodeSelector: { kubernetes.io/os: windows }"] {
-            let own = DEPLOYMENT.replace("spec: { containers", &format!("spec: {{ {more}, containers"));
-            assert_eq!(admitted(&(own + &all)), (0, Vec::new()), "{more}");
+            let deployment = DEPLOYMENT.replace("spec: { containers", &format!("spec: {{ {more}, containers"));
+            assert_eq!(admitted(&(deployment + &all)), (0, Vec::new()), "{more}");
         }
     }
 

@@ -134,7 +134,7 @@ pub(super) fn storage_class<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> R
         binding_mode: mode.unwrap_or_default(),
         allowed_topologies,
         default_class,
-        disk: fields.get("parameters").map_or(Ok(DiskClass::default()), |own| disk_class(reader, own))?,
+        disk: fields.get("parameters").map_or(Ok(DiskClass::default()), |field| disk_class(reader, field))?,
         retain: fields.get("reclaimPolicy").and_then(Node::as_text) == Some("Retain"),
         expandable: fields.optional("allowVolumeExpansion", |n, what| reader.truth(n, what))?.unwrap_or(false),
     })
@@ -148,7 +148,7 @@ pub(super) fn attributes_class<'s>(
     let fields = reader.fields(object, &ATTRIBUTES)?;
     let name = metadata(reader, fields.get("metadata"))?.name.name;
     let driver = csi_name(reader.symbol(fields.required(reader, "driverName")?, "driverName")?);
-    let disk = fields.get("parameters").map_or(Ok(DiskClass::default()), |own| disk_class(reader, own))?;
+    let disk = fields.get("parameters").map_or(Ok(DiskClass::default()), |field| disk_class(reader, field))?;
     Ok(VolumeAttributesClass { name, driver, disk })
 }
 
@@ -305,8 +305,8 @@ pub(super) fn claim<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Pe
 ///
 /// Source: Karpenter v1.13 `pkg/controllers/provisioning/scheduling/volumetopology.go`, `ValidatePersistentVolumeClaims`.
 fn warn_of_annotation<'s>(reader: &mut Reader<'s>, claim: &Node<'s>, class: Symbol) {
-    let annotations = claim.get("metadata").and_then(|own| own.get("annotations"));
-    let at = annotations.and_then(|own| own.get(BETA_CLASS)).map_or(claim.at, |own| own.at);
+    let annotations = claim.get("metadata").and_then(|claim| claim.get("annotations"));
+    let at = annotations.and_then(|annotation| annotation.get(BETA_CLASS)).map_or(claim.at, |annotation| annotation.at);
     let message = format!(
         "the class `{class}` of a claim stands in the annotation `{BETA_CLASS}`, which Karpenter does not read: it launches no node for such a pod, the simulated one does"
     );
@@ -337,7 +337,7 @@ pub(super) fn csi_node<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result
         let spec = reader.fields(given, &CSI_NODE)?;
         for driver in spec.optional("drivers", |n, what| reader.list(n, what))?.unwrap_or_default() {
             let name = driver.get("name").map(|name| reader.symbol(name, "name")).transpose()?;
-            let count = driver.get("allocatable").and_then(|own| own.get("count"));
+            let count = driver.get("allocatable").and_then(|driver| driver.get("count"));
             let count = count.map(|count| reader.integer(count, "count", 0, i64::from(u32::MAX))).transpose()?;
             if let (Some(name), Some(count)) = (name, count.and_then(|count| u32::try_from(count).ok())) {
                 drivers.push((csi_name(name), count));

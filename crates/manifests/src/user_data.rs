@@ -99,16 +99,16 @@ fn assignment(text: &str) -> Option<(&str, &str)> {
 
 /// The parts of a dotted key, some of which stand in quotes.
 fn path(text: &str) -> Vec<String> {
-    let (mut parts, mut own, mut quote) = (Vec::new(), String::new(), None);
+    let (mut parts, mut this_text, mut quote) = (Vec::new(), String::new(), None);
     for letter in text.trim().chars() {
         match (letter, quote) {
             ('"' | '\'', None) => quote = Some(letter),
             (letter, Some(open)) if letter == open => quote = None,
-            ('.', None) => parts.push(std::mem::take(&mut own).trim().to_owned()),
-            _ => own.push(letter),
+            ('.', None) => parts.push(std::mem::take(&mut this_text).trim().to_owned()),
+            _ => this_text.push(letter),
         }
     }
-    parts.push(own.trim().to_owned());
+    parts.push(this_text.trim().to_owned());
     parts
 }
 

@@ -370,7 +370,7 @@ fn refuse_as_systems(reader: &Reader<'_>, fields: Fields<'_, '_>, name: &str, va
     }
     let at = |key| fields.get(key).map_or(fields.at, |node: &Node<'_>| node.at);
     if name.starts_with("system-") {
-        let at = fields.get("metadata").and_then(|own| own.get("name")).map_or(fields.at, |node| node.at);
+        let at = fields.get("metadata").and_then(|field| field.get("name")).map_or(fields.at, |node| node.at);
         return Err(reader
             .error(at, format!("a PriorityClass cannot be called `{name}`"))
             .because("kept for Kubernetes' own")

@@ -125,7 +125,7 @@ spec:
         );
         let objects = manifests(&text);
         let pool = &objects.node_pools[0];
-        let max_pods = pool.kubelet.as_ref().and_then(|own| own.max_pods);
+        let max_pods = pool.kubelet.as_ref().and_then(|kubelet| kubelet.max_pods);
         let warnings: Vec<String> = objects.warnings.iter().map(ToString::to_string).collect();
         (pool.expire_after, max_pods, warnings)
     };
@@ -178,7 +178,7 @@ metadata: {name: traefik}
 ";
     let warnings = |text: &str| -> Vec<String> {
         let read = manifests(text);
-        read.warnings.iter().map(|own| own.message().to_owned()).collect()
+        read.warnings.iter().map(|warning| warning.message().to_owned()).collect()
     };
     let of = |kind: &str| format!("what {kind} renders is not read: its pods are ignored");
     assert_eq!(

@@ -59,7 +59,7 @@ impl BuiltIn {
     /// The object as clusters show it.
     pub fn pool(self) -> NodePool {
         let one_of =
-            |key, values: &[&str]| Requirement::new(key, Operator::In, values.iter().map(|own| Symbol::new(own)));
+            |key, values: &[&str]| Requirement::new(key, Operator::In, values.iter().map(|value| Symbol::new(value)));
         let (architectures, taints): (&[&str], _) = match self {
             Self::GeneralPurpose => (&["amd64"], Vec::new()),
             Self::System => (&["amd64", "arm64"], vec![critical_addons_only()]),
@@ -176,7 +176,7 @@ impl Blocker {
                 "write an `expireAfter` of at most 504h less the `terminationGracePeriod`, which is 24h unless it is stated"
                     .to_owned()
             }
-            Self::ForeignLabel { instead: Some(own), .. } => format!("write `{own}`"),
+            Self::ForeignLabel { instead: Some(item), .. } => format!("write `{item}`"),
             Self::ForeignLabel { instead: None, .. } => "EKS Auto Mode has no label of the kind: take it out".to_owned(),
         }
     }
@@ -187,7 +187,7 @@ impl Blocker {
 /// # Errors
 /// The first thing that does.
 pub fn check_pool(pool: &NodePool) -> Result<(), Blocker> {
-    let keys = pool.requirements.iter().map(|own| own.key).chain(pool.labels.iter().map(|(key, _)| key));
+    let keys = pool.requirements.iter().map(|requirement| requirement.key).chain(pool.labels.iter().map(|(key, _)| key));
     no_foreign_label(keys)?;
     let grace = pool.termination_grace_period.unwrap_or(SimDuration::ZERO);
     match pool.expire_after {
@@ -202,8 +202,8 @@ pub fn check_pool(pool: &NodePool) -> Result<(), Blocker> {
 /// A label that it requires and no node has.
 pub fn check_pod(spec: &PodSpec) -> Result<(), Blocker> {
     let required = spec.node_affinity.required.iter().flat_map(|term| term.expressions.iter());
-    let wanted = required.filter(|own| own.operator != Operator::NotIn && own.operator != Operator::DoesNotExist);
-    no_foreign_label(spec.node_selector.iter().map(|(key, _)| key).chain(wanted.map(|own| own.key)))
+    let wanted = required.filter(|required| required.operator != Operator::NotIn && required.operator != Operator::DoesNotExist);
+    no_foreign_label(spec.node_selector.iter().map(|(key, _)| key).chain(wanted.map(|item| item.key)))
 }
 
 fn no_foreign_label(mut keys: impl Iterator<Item = Symbol>) -> Result<(), Blocker> {
@@ -233,12 +233,12 @@ const AGENTS: [(&str, &str); 10] = [
 /// Whether what a DaemonSet runs is part of the nodes of Auto Mode, so that it has no pods there.
 pub fn is_part_of_nodes(set: &DaemonSet) -> bool {
     let name = set.name.name.as_str();
-    let images = || set.template.containers.iter().map(|own| own.image.as_str());
+    let images = || set.template.containers.iter().map(|container| container.image.as_str());
     let is_image = |image: &str, of: &str| {
         let last = image.rsplit('/').next().unwrap_or(image);
         last.split([':', '@']).next() == Some(of)
     };
-    AGENTS.iter().any(|(own, image)| name == *own || images().any(|used| is_image(used, image)))
+    AGENTS.iter().any(|(key, image)| name == *key || images().any(|used| is_image(used, image)))
 }
 
 /// Keeps the pods of a DaemonSet off nodes of Auto Mode, as the node affinity of EKS's own add-ons does.

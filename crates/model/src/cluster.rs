@@ -132,9 +132,9 @@ impl Cluster {
 
     /// Adds a budget, or changes the one of its name.
     pub fn apply_budget(&mut self, budget: PodDisruptionBudget) {
-        let same = |own: &&mut PodDisruptionBudget| own.namespace == budget.namespace && own.name == budget.name;
+        let same = |pod_disruption_budget: &&mut PodDisruptionBudget| pod_disruption_budget.namespace == budget.namespace && pod_disruption_budget.name == budget.name;
         match self.budgets.iter_mut().find(same) {
-            Some(own) => *own = budget,
+            Some(this_budget) => *this_budget = budget,
             None => self.budgets.push(budget),
         }
         self.note_change(Change::Budgets);
@@ -143,7 +143,7 @@ impl Cluster {
     /// Removes the budget of this name; whether there was one.
     pub fn remove_budget(&mut self, name: ObjectName) -> bool {
         let before = self.budgets.len();
-        self.budgets.retain(|own| (own.namespace, own.name) != (name.namespace, name.name));
+        self.budgets.retain(|budget| (budget.namespace, budget.name) != (name.namespace, name.name));
         self.note_change(Change::Budgets);
         self.budgets.len() < before
     }

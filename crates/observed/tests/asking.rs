@@ -28,7 +28,7 @@ struct ReceivedRequest {
 
 impl ReceivedRequest {
     fn field(&self, name: &str) -> &str {
-        self.form.iter().find(|own| own.0 == name).map_or("", |own| own.1.as_str())
+        self.form.iter().find(|pair| pair.0 == name).map_or("", |pair| pair.1.as_str())
     }
 
     fn number(&self, name: &str) -> i64 {
@@ -97,7 +97,7 @@ fn read_request(stream: &mut TcpStream) -> Option<ReceivedRequest> {
         .filter_map(|line| line.split_once(": "))
         .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
         .collect();
-    let length = headers.iter().find(|own| own.0 == "content-length").map_or(0, |own| own.1.parse().unwrap());
+    let length = headers.iter().find(|header| header.0 == "content-length").map_or(0, |header| header.1.parse().unwrap());
     let mut body = vec![0; length];
     stream.read_exact(&mut body).unwrap();
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
@@ -407,16 +407,16 @@ fn secrets_come_from_files_and_long_questions_are_posted() {
     let prefixed = format!("{address}/select/0/prometheus/");
     fetch(&queries, &answers, &Server::new(&prefixed, &access).unwrap(), &Heard::default()).unwrap();
     let seen = seen.lock().unwrap();
-    assert_eq!(seen.iter().map(|own| own.method.as_str()).collect::<Vec<_>>(), ["GET", "POST"]);
+    assert_eq!(seen.iter().map(|received_request| received_request.method.as_str()).collect::<Vec<_>>(), ["GET", "POST"]);
     assert_eq!(seen[1].field("query"), long.query);
-    for own in seen.iter() {
-        let header = |name: &str| own.headers.iter().find(|own| own.0 == name).map(|own| own.1.as_str());
-        assert_eq!(own.path, "/select/0/prometheus/api/v1/query_range");
+    for received_request in seen.iter() {
+        let header = |name: &str| received_request.headers.iter().find(|header| header.0 == name).map(|header| header.1.as_str());
+        assert_eq!(received_request.path, "/select/0/prometheus/api/v1/query_range");
         assert_eq!((header("authorization"), header("x-scope-orgid")), (Some("Bearer s3cret"), Some("team-a")));
-        assert_eq!(own.field("dedup"), "true");
+        assert_eq!(received_request.field("dedup"), "true");
     }
-    for own in std::fs::read_dir(&answers).unwrap() {
-        assert!(!std::fs::read_to_string(own.unwrap().path()).unwrap().contains("s3cret"));
+    for dir in std::fs::read_dir(&answers).unwrap() {
+        assert!(!std::fs::read_to_string(dir.unwrap().path()).unwrap().contains("s3cret"));
     }
 }
 
@@ -453,11 +453,11 @@ fn asked_live_and_saved_by_hand_an_answer_is_the_same() {
     let by_query: Vec<(String, String)> = list
         .queries
         .iter()
-        .map(|own| (own.query.clone(), std::fs::read_to_string(sample.join(&own.file)).unwrap()))
+        .map(|query| (query.query.clone(), std::fs::read_to_string(sample.join(&query.file)).unwrap()))
         .collect();
     let (address, _) = serve(move |asked, _| {
-        let own = by_query.iter().find(|own| own.0 == asked.field("query"));
-        own.map_or_else(|| quick(404, ""), |own| quick(200, own.1.clone()))
+        let query = by_query.iter().find(|query| query.0 == asked.field("query"));
+        query.map_or_else(|| quick(404, ""), |query| quick(200, query.1.clone()))
     });
     let folder = tempfile::tempdir().unwrap();
     fetch(&list, folder.path(), &server(&address), &Heard::default()).unwrap();

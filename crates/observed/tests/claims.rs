@@ -166,7 +166,7 @@ fn node_claims_do_not_tell_why_nodes_ended_and_the_log_does() {
     let hours = |names: &[&str]| -> Vec<f64> {
         let history = history(names);
         let life = history.lives.iter().find(|life| life.capacity_type.is_some()).unwrap();
-        life.ends.iter().map(|own| own.until.seconds_since(own.from) / 3_600.0).collect()
+        life.ends.iter().map(|end| end.until.seconds_since(end.from) / 3_600.0).collect()
     };
     assert_eq!(hours(&[WATCH]), Vec::<f64>::new());
     let events = hours(&[WATCH, "events/events-1300-1400.json"]);

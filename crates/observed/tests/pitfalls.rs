@@ -62,8 +62,8 @@ fn a_store_of_several_clusters_is_refused() {
     let clusters: &[(&str, &[(i64, f64)])] = &[(r#""cluster":"a""#, &[(0, 3.0)]), (r#""cluster":"b""#, &[(0, 2.0)])];
     let error = Folder::new().put("clusters", 1_800, clusters).import().unwrap_err();
     assert_eq!(error, "the store holds several clusters: a, b; choose one: --match 'cluster=\"a\"'");
-    let own = Folder::new().put("clusters", 1_800, &clusters[..1]).import().unwrap();
-    assert_eq!(own.about.cluster, ["cluster=\"a\""]);
+    let import = Folder::new().put("clusters", 1_800, &clusters[..1]).import().unwrap();
+    assert_eq!(import.about.cluster, ["cluster=\"a\""]);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn what_two_replicas_of_a_prometheus_recorded_is_refused_until_it_counts_once() 
 
 #[test]
 fn labels_of_a_target_do_not_hide_those_of_a_series() {
-    let own = Folder::new()
+    let import = Folder::new()
         .put(
             "replicas_wanted",
             60,
@@ -88,7 +88,7 @@ fn labels_of_a_target_do_not_hide_those_of_a_series() {
         )
         .import()
         .unwrap();
-    assert_eq!((&*own.workloads[0].workload, own.workloads[0].replicas_desired), ("shop/web", Some(3)));
+    assert_eq!((&*import.workloads[0].workload, import.workloads[0].replicas_desired), ("shop/web", Some(3)));
 }
 
 #[test]
@@ -98,14 +98,14 @@ fn a_replica_set_without_an_owner_is_of_the_deployment_that_its_name_shows() {
         (r#""namespace":"shop","pod":"lone""#, &[(0, 1.0)]),
         (r#""namespace":"shop","pod":"nobody-knows""#, &[(0, 1.0)]),
     ];
-    let own = Folder::new().put("owners", 3_600, OWNERS).put("cpu_by_pod", 300, cpu).import().unwrap();
+    let import = Folder::new().put("owners", 3_600, OWNERS).put("cpu_by_pod", 300, cpu).import().unwrap();
     let used: Vec<(&str, i64, Option<f64>)> =
-        own.workloads.iter().map(|own| (&*own.workload, own.at.as_secs(), own.cpu_used_milli)).collect();
+        import.workloads.iter().map(|workload| (&*workload.workload, workload.at.as_secs(), workload.cpu_used_milli)).collect();
     assert_eq!(used, [("shop/lone", 0, Some(1_000.0)), ("shop/web", 0, Some(500.0)), ("shop/web", 300, Some(250.0))]);
     assert!(
-        own.about.warnings.iter().any(|text| text.contains("1 pod has no known owner")),
+        import.about.warnings.iter().any(|text| text.contains("1 pod has no known owner")),
         "{:?}",
-        own.about.warnings
+        import.about.warnings
     );
 }
 
@@ -115,9 +115,9 @@ fn samples_that_are_no_number_out_of_order_or_there_twice_do_no_harm() {
     let (nan, infinite) = (f64::NAN, f64::INFINITY);
     let cpu: &[(&str, &[(i64, f64)])] =
         &[(pod, &[(900, 0.25), (0, 0.5), (300, nan), (600, infinite), (900, 0.25), (1_200, 0.75)])];
-    let own = Folder::new().put("owners", 3_600, OWNERS).put("cpu_by_pod", 300, cpu).import().unwrap();
+    let import = Folder::new().put("owners", 3_600, OWNERS).put("cpu_by_pod", 300, cpu).import().unwrap();
     let used: Vec<(i64, Option<f64>)> =
-        own.workloads.iter().map(|own| (own.at.as_secs(), own.cpu_used_milli)).filter(|own| own.1.is_some()).collect();
+        import.workloads.iter().map(|workload| (workload.at.as_secs(), workload.cpu_used_milli)).filter(|pair| pair.1.is_some()).collect();
     assert_eq!(used, [(0, Some(500.0)), (900, Some(250.0)), (1_200, Some(750.0))]);
     // Two values of one instant are no repair but a flaw: which of them holds nobody knows.
     let torn: &[(&str, &[(i64, f64)])] = &[(pod, &[(0, 0.5), (0, 0.75)])];
@@ -136,20 +136,20 @@ fn increases_say_what_a_request_costs_and_the_nearest_who_counts_is_believed() {
         .put("requests_istio", 60, &[(mesh, &[(0, 30.0)])])
         .put("requests_istio_source", 60, &[(mesh, &[(0, 60.0)])])
         .put("request_increase_istio", 3_600, &[(mesh, &[(3_600, 100_000.0)])]);
-    let own = folder.import().unwrap();
-    let web = own.about.figures.workloads.iter().find(|own| own.workload == "shop/web").unwrap();
+    let import = folder.import().unwrap();
+    let web = import.about.figures.workloads.iter().find(|workload| workload.workload == "shop/web").unwrap();
     assert_eq!((web.requests_per_second, web.requests_from.as_deref()), (Some(30.0), Some("istio")));
     assert_eq!(web.cpu_per_request_by.as_deref(), Some("increase"));
     assert!((web.cpu_per_request_seconds.unwrap() - 0.026).abs() < 1e-12);
     // What the workload counts itself comes before the mesh.
-    let own = folder.put("requests_otel", 60, &[(pod, &[(0, 31.0)])]).import().unwrap();
-    let web = own.about.figures.workloads.iter().find(|own| own.workload == "shop/web").unwrap();
+    let import = folder.put("requests_otel", 60, &[(pod, &[(0, 31.0)])]).import().unwrap();
+    let web = import.about.figures.workloads.iter().find(|workload| workload.workload == "shop/web").unwrap();
     assert_eq!((web.requests_per_second, web.requests_from.as_deref()), (Some(31.0), Some("otel")));
 }
 
 #[test]
 fn an_ingress_names_a_service_and_that_is_a_guess() {
-    let own = Folder::new()
+    let import = Folder::new()
         .put("replicas_wanted", 60, &[(r#""namespace":"shop","deployment":"web""#, &[(0, 3.0)])])
         .put(
             "requests_nginx",
@@ -167,10 +167,10 @@ fn an_ingress_names_a_service_and_that_is_a_guess() {
         )
         .import()
         .unwrap();
-    assert_eq!(own.workloads[0].requests_per_second, Some(7.0));
-    assert_eq!(own.about.quantities[0].grade, Grade::Derived);
-    assert!(own.about.warnings.iter().any(|text| text.contains("name no workload that was seen")));
-    let own = Folder::new()
+    assert_eq!(import.workloads[0].requests_per_second, Some(7.0));
+    assert_eq!(import.about.quantities[0].grade, Grade::Derived);
+    assert!(import.about.warnings.iter().any(|text| text.contains("name no workload that was seen")));
+    let import = Folder::new()
         .put(
             "replicas_wanted",
             60,
@@ -183,7 +183,7 @@ fn an_ingress_names_a_service_and_that_is_a_guess() {
         .import()
         .unwrap();
     let with: Vec<&str> =
-        own.workloads.iter().filter(|own| own.requests_per_second.is_some()).map(|own| &*own.workload).collect();
+        import.workloads.iter().filter(|workload| workload.requests_per_second.is_some()).map(|workload| &*workload.workload).collect();
     assert_eq!(with, ["shop/web-admin"]);
 }
 
@@ -196,14 +196,14 @@ fn what_envoy_calls_a_cluster_names_the_service_or_the_route_in_front() {
         "httproute/shop/web/rule/0",
     ] {
         let labels = format!(r#""envoy_cluster_name":"{cluster}""#);
-        let own = Folder::new()
+        let import = Folder::new()
             .put("replicas_wanted", 60, &[(r#""namespace":"shop","deployment":"web""#, &[(0, 3.0)])])
             .put("requests_envoy", 60, &[(&*labels, &[(0, 2.0)]), (r#""envoy_cluster_name":"xds-grpc""#, &[(0, 9.0)])])
             .import()
             .unwrap();
-        let with = own.workloads.iter().find_map(|own| own.requests_per_second);
-        assert_eq!((with, &*own.workloads[0].workload), (Some(2.0), "shop/web"), "{cluster}");
-        assert_eq!(own.about.quantities[0].grade, Grade::Derived);
+        let with = import.workloads.iter().find_map(|workload| workload.requests_per_second);
+        assert_eq!((with, &*import.workloads[0].workload), (Some(2.0), "shop/web"), "{cluster}");
+        assert_eq!(import.about.quantities[0].grade, Grade::Derived);
     }
 }
 
@@ -212,7 +212,7 @@ fn sums_of_a_load_balancer_are_of_what_its_target_groups_name_and_a_period_that_
     let query = |period: i64| {
         let mut plan = Plan::of_window(START, START + 86_400).unwrap();
         plan.sum_period = period;
-        plan.queries().queries.into_iter().find(|own| own.role() == "requests_alb").unwrap().query
+        plan.queries().queries.into_iter().find(|query| query.role() == "requests_alb").unwrap().query
     };
     let import = |period: i64, changes: f64| {
         let wanted: &[(&str, &[(i64, f64)])] = &[
@@ -229,17 +229,17 @@ fn sums_of_a_load_balancer_are_of_what_its_target_groups_name_and_a_period_that_
         folder.with_query("requests_alb", &query(period), 60, groups, "");
         folder.import().unwrap()
     };
-    let own = import(60, 59.0);
-    let with: Vec<(&str, Option<f64>)> = own
+    let this_import = import(60, 59.0);
+    let with: Vec<(&str, Option<f64>)> = this_import
         .workloads
         .iter()
-        .filter(|own| own.requests_per_second.is_some())
-        .map(|own| (&*own.workload, own.requests_per_second))
+        .filter(|workload| workload.requests_per_second.is_some())
+        .map(|workload| (&*workload.workload, workload.requests_per_second))
         .collect();
     assert_eq!(with, [("shop/web", Some(2.0))]);
-    assert_eq!(own.about.quantities[0].grade, Grade::Derived);
+    assert_eq!(this_import.about.quantities[0].grade, Grade::Derived);
     assert!(
-        own.about.warnings.iter().any(|text| text.starts_with("requests_alb: 1 series of requests name no workload"))
+        this_import.about.warnings.iter().any(|text| text.starts_with("requests_alb: 1 series of requests name no workload"))
     );
     let told = |period: i64, changes: f64| {
         let all = import(period, changes).about.warnings;
@@ -267,7 +267,7 @@ fn what_pods_ask_of_their_nodes_is_told_but_of_those_that_come_with_one() {
     let tolerations: Vec<(&str, &[(i64, f64)])> = tolerations.iter().map(|labels| (labels.as_str(), at)).collect();
     let selector = pod(r#","nodeselector_kubernetes_io_arch":"arm64","nodeselector_karpenter_sh_nodepool":"batch""#);
     let daemon = r#""namespace":"logs","pod":"agent-1","owner_kind":"DaemonSet","owner_name":"agent""#;
-    let own = Folder::new()
+    let import = Folder::new()
         .put("owners", 3_600, &[OWNERS[1], (daemon, at)])
         .put("pod_created", 3_600, &[(&pod(""), &[(3_600, (START + 60) as f64)])])
         .put("pod_gpus", 3_600, &[(&pod(""), &[(3_600, 2.0)])])
@@ -275,7 +275,7 @@ fn what_pods_ask_of_their_nodes_is_told_but_of_those_that_come_with_one() {
         .put("pod_node_selectors", 3_600, &[(&selector, at)])
         .import()
         .unwrap();
-    let [placement] = own.placements.as_slice() else { panic!("{:?}", own.placements) };
+    let [placement] = import.placements.as_slice() else { panic!("{:?}", import.placements) };
     assert_eq!((placement.namespace.as_str(), placement.pod.as_str(), placement.gpus), ("shop", "lone", Some(2)));
     assert_eq!(placement.node_selector.as_deref(), Some("kubernetes.io/arch=arm64;karpenter.sh/nodepool=batch"));
     assert_eq!(placement.tolerations.as_deref(), Some("*;team=ml;gpu:NoSchedule"));
@@ -284,27 +284,27 @@ fn what_pods_ask_of_their_nodes_is_told_but_of_those_that_come_with_one() {
 #[test]
 fn answers_to_another_window_are_refused_and_single_strangers_left_out() {
     let pod = r#""namespace":"shop","pod":"lone""#;
-    let own = Folder::new().put("cpu_by_pod", 300, &[(pod, &[(90_000, 1.0), (90_300, 1.0)])]).import().unwrap_err();
-    assert!(own.contains("cpu_by_pod.json holds no sample of what queries.json beside it asks for"), "{own}");
-    let own = Folder::new()
+    let unwrap_err = Folder::new().put("cpu_by_pod", 300, &[(pod, &[(90_000, 1.0), (90_300, 1.0)])]).import().unwrap_err();
+    assert!(unwrap_err.contains("cpu_by_pod.json holds no sample of what queries.json beside it asks for"), "{unwrap_err}");
+    let import = Folder::new()
         .put("owners", 3_600, OWNERS)
         .put("cpu_by_pod", 300, &[(pod, &[(0, 1.0), (300, 3.0), (90_000, 500.0)])])
         .import()
         .unwrap();
-    assert_eq!(own.about.figures.workloads[0].cpu_used_milli, Some(2_000.0));
-    assert!(own.about.warnings.iter().any(|text| text.contains("1 sample of instants that were not asked for")));
+    assert_eq!(import.about.figures.workloads[0].cpu_used_milli, Some(2_000.0));
+    assert!(import.about.warnings.iter().any(|text| text.contains("1 sample of instants that were not asked for")));
 }
 
 #[test]
 fn requests_and_cpu_are_held_against_each_other_where_both_were_recorded() {
     let pod = r#""namespace":"shop","pod":"lone""#;
-    let own = Folder::new()
+    let import = Folder::new()
         .put("owners", 3_600, OWNERS)
         .put("cpu_by_pod", 300, &[(pod, &[(0, 1.0), (300, 1.0), (600, 9.0)])])
         .put("requests_otel", 60, &[(pod, &[(0, 40.0), (60, 60.0), (300, 50.0), (900, 500.0)])])
         .import()
         .unwrap();
-    let per_request = own.about.figures.workloads[0].cpu_per_request_seconds.unwrap();
+    let per_request = import.about.figures.workloads[0].cpu_per_request_seconds.unwrap();
     assert!((per_request - 0.02).abs() < 1e-9, "{per_request}");
 }
 
@@ -314,7 +314,7 @@ fn a_pod_that_is_seen_no_more_was_deleted_when_it_was_last_seen() {
     let at = |seconds: i64| (START + seconds) as f64;
     let [gone, there, ended] = ["gone", "there", "ended"].map(named);
     let created = &[(3_600, at(-60))][..];
-    let own = Folder::new()
+    let import = Folder::new()
         .put("pod_created", 3_600, &[(&gone, created), (&there, created), (&ended, created)])
         .put("pod_completed", 3_600, &[(&ended, &[(3_600, at(100))])])
         .put(
@@ -324,7 +324,7 @@ fn a_pod_that_is_seen_no_more_was_deleted_when_it_was_last_seen() {
         )
         .import()
         .unwrap();
-    let ends: Vec<(&str, Option<i64>, Option<i64>)> = own
+    let ends: Vec<(&str, Option<i64>, Option<i64>)> = import
         .pods
         .iter()
         .map(|pod| {
@@ -348,17 +348,17 @@ fn a_partial_answer_of_victoriametrics_is_told() {
 fn spot_of_a_node_group_is_known_under_the_name_that_kube_state_metrics_gives_the_label() {
     for label in ["label_eks_amazonaws_com_capacity_type", "label_eks_amazonaws_com_capacityType"] {
         let labels = format!(r#""label_node_kubernetes_io_instance_type":"m6i.large","{label}":"SPOT""#);
-        let own = Folder::new().put("nodes", 60, &[(&labels, &[(0, 2.0)])]).import().unwrap();
-        assert_eq!(own.node_counts[0].capacity_type.as_deref(), Some("spot"), "{label}");
+        let import = Folder::new().put("nodes", 60, &[(&labels, &[(0, 2.0)])]).import().unwrap();
+        assert_eq!(import.node_counts[0].capacity_type.as_deref(), Some("spot"), "{label}");
     }
     let asked = Plan::of_window(START, START + 86_400).unwrap().queries().queries;
-    let nodes = asked.iter().find(|own| own.role() == "nodes").unwrap();
+    let nodes = asked.iter().find(|item| item.role() == "nodes").unwrap();
     assert!(nodes.query.contains("label_eks_amazonaws_com_capacity_type,"), "{}", nodes.query);
 }
 
 #[test]
 fn an_upgrade_of_karpenter_within_the_window_counts_every_launch_once() {
-    let own = Folder::new()
+    let import = Folder::new()
         .put("claims_created", 300, &[(r#""nodepool":"default","instance":"b""#, &[(1_800, 0.0), (2_100, 3.0)])])
         .put(
             "claims_created_v0_33",
@@ -367,7 +367,7 @@ fn an_upgrade_of_karpenter_within_the_window_counts_every_launch_once() {
         )
         .import()
         .unwrap();
-    assert!((own.about.figures.launches.unwrap() - 7.0).abs() < 1e-9);
+    assert!((import.about.figures.launches.unwrap() - 7.0).abs() < 1e-9);
 }
 
 #[test]
@@ -376,8 +376,8 @@ fn a_leader_that_changes_loses_no_count() {
         (r#""nodepool":"default","reason":"provisioned","instance":"a""#, &[(0, 10.0), (300, 12.0)]),
         (r#""nodepool":"default","reason":"provisioned","instance":"b""#, &[(600, 1.0), (900, 4.0)]),
     ];
-    let own = Folder::new().put("claims_created", 300, samples).import().unwrap();
-    assert!((own.about.figures.launches.unwrap() - 6.0).abs() < 1e-9);
+    let import = Folder::new().put("claims_created", 300, samples).import().unwrap();
+    assert!((import.about.figures.launches.unwrap() - 6.0).abs() < 1e-9);
 }
 
 #[test]
@@ -402,7 +402,7 @@ fn partial_answers_rare_scrapes_and_stale_series_are_told() {
 
 #[test]
 fn nodes_are_known_by_karpenter_where_their_labels_are_not_exported() {
-    let own = Folder::new()
+    let import = Folder::new()
         .put("nodes", 60, &[("", &[(0, 4.0)])])
         .put(
             "karpenter_nodes",
@@ -428,20 +428,20 @@ fn nodes_are_known_by_karpenter_where_their_labels_are_not_exported() {
         )
         .import()
         .unwrap();
-    let counts: Vec<(i64, Option<&str>, Option<&str>, i64)> = own
+    let counts: Vec<(i64, Option<&str>, Option<&str>, i64)> = import
         .node_counts
         .iter()
-        .map(|own| (own.at.as_secs(), own.instance_type.as_deref(), own.origin.as_deref(), own.nodes))
+        .map(|node_count| (node_count.at.as_secs(), node_count.instance_type.as_deref(), node_count.origin.as_deref(), node_count.nodes))
         .collect();
     // Two of the four that there are in the first minute are none of Karpenter's.
     let large = |at, nodes| (at, Some("m6i.large"), Some("default"), nodes);
     assert_eq!(counts, [(0, None, None, 2), large(0, 2), large(60, 3)]);
-    let node = &own.nodes[0];
+    let node = &import.nodes[0];
     assert_eq!(
         (node.zone.as_deref(), node.registered.unwrap().as_secs(), node.terminated.unwrap().as_secs()),
         (Some("us-east-1b"), -60, 660)
     );
-    assert!(own.about.warnings.iter().any(|text| text.contains("metricLabelsAllowlist")));
+    assert!(import.about.warnings.iter().any(|text| text.contains("metricLabelsAllowlist")));
 }
 
 #[test]
@@ -452,11 +452,11 @@ fn nodes_of_node_groups_are_counted_or_missed_aloud_where_no_labels_are_exported
     )];
     let alone = Folder::new().put("nodes", 1_800, &[]).put("karpenter_nodes", 1_800, karpenter).import().unwrap();
     assert_eq!(alone.about.figures.nodes_max, Some(1));
-    let said = |own: &Observation, part: &str| own.about.warnings.iter().any(|text| text.contains(part));
+    let said = |observation: &Observation, part: &str| observation.about.warnings.iter().any(|text| text.contains(part));
     assert!(said(&alone, "those of node groups are in no sum of nodes"), "{:?}", alone.about.warnings);
     let present: Vec<(String, Vec<(i64, f64)>)> =
         (0..3).map(|node| (format!(r#""node":"ip-{node}""#), vec![(0, 1.0), (1_800, 1.0)])).collect();
-    let present: Vec<(&str, &[(i64, f64)])> = present.iter().map(|own| (own.0.as_str(), own.1.as_slice())).collect();
+    let present: Vec<(&str, &[(i64, f64)])> = present.iter().map(|pair| (pair.0.as_str(), pair.1.as_slice())).collect();
     let both = Folder::new().put("karpenter_nodes", 1_800, karpenter).put("node_present", 1_800, &present).import();
     let both = both.unwrap();
     assert_eq!(both.about.figures.nodes_max, Some(3));
@@ -501,14 +501,14 @@ fn run(folder: &Path) {
 fn the_report_of_a_run_is_an_observation_too() {
     let (folder, again) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     run(folder.path());
-    let own = Observation::read(folder.path()).unwrap();
-    assert_eq!((own.about.sources.clone(), own.about.window.seconds), (vec!["run".to_owned()], 120));
-    assert_eq!(own.node_counts.iter().map(|own| own.at.as_secs()).collect::<Vec<_>>(), [0]);
-    let web = &own.about.figures.workloads[0];
+    let observation = Observation::read(folder.path()).unwrap();
+    assert_eq!((observation.about.sources.clone(), observation.about.window.seconds), (vec!["run".to_owned()], 120));
+    assert_eq!(observation.node_counts.iter().map(|node_count| node_count.at.as_secs()).collect::<Vec<_>>(), [0]);
+    let web = &observation.about.figures.workloads[0];
     assert!((web.cpu_per_request_seconds.unwrap() - 0.025).abs() < 1e-12);
-    assert_eq!(own.pending[0].pods_pending, Some(2));
-    own.write(again.path()).unwrap();
-    assert_eq!(Observation::read(again.path()).unwrap(), own);
+    assert_eq!(observation.pending[0].pods_pending, Some(2));
+    observation.write(again.path()).unwrap();
+    assert_eq!(Observation::read(again.path()).unwrap(), observation);
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn near(value: Option<f64>, expected: f64, within: f64) {
 #[test]
 fn demand_is_what_was_put_in() {
     let figures = imported().about.figures;
-    let of = |name: &str| figures.workloads.iter().find(|own| own.workload == name).unwrap().clone();
+    let of = |name: &str| figures.workloads.iter().find(|workload| workload.workload == name).unwrap().clone();
     let (web, api) = (of("shop/web"), of("shop/api"));
     near(web.requests_per_second, 158.1, 0.1);
     near(api.requests_per_second, 71.9, 0.1);
@@ -44,9 +44,9 @@ fn nodes_and_launches_are_what_was_put_in() {
     near(figures.node_hours, 48.0 + 43.1 + 22.0 / 60.0, 0.05);
     near(figures.launches, 22.0, 0.0);
     let ends: Vec<(&str, i64)> =
-        figures.disruptions.iter().map(|own| (own.reason.as_str(), own.nodes as i64)).collect();
+        figures.disruptions.iter().map(|disruption| (disruption.reason.as_str(), disruption.nodes as i64)).collect();
     assert_eq!(ends, [("empty", 1), ("spot_interrupted", 1), ("underutilized", 20)]);
-    let prices: Vec<&str> = observation.spot_prices.iter().map(|own| own.instance_type.as_str()).collect();
+    let prices: Vec<&str> = observation.spot_prices.iter().map(|spot_price| spot_price.instance_type.as_str()).collect();
     assert_eq!(prices.len(), 96);
 }
 
@@ -54,11 +54,11 @@ fn nodes_and_launches_are_what_was_put_in() {
 fn stages_of_launches_are_exact_by_sums_and_coarse_by_buckets() {
     let stages = imported().about.figures.stages;
     let means: Vec<(&str, String)> =
-        stages.iter().map(|own| (own.stage.as_str(), format!("{:.2}", own.mean_seconds.unwrap()))).collect();
+        stages.iter().map(|stage| (stage.stage.as_str(), format!("{:.2}", stage.mean_seconds.unwrap()))).collect();
     let expected = [("Launched", "1.32"), ("Registered", "47.09"), ("Initialized", "60.86")];
     assert_eq!(means, expected.map(|(stage, mean)| (stage, mean.to_owned())));
     near(stages[2].median_seconds, 59.1, 0.05);
-    assert!(stages.iter().all(|own| (own.launches - 22.0).abs() < 1e-9));
+    assert!(stages.iter().all(|stage| (stage.launches - 22.0).abs() < 1e-9));
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn waits_leave_out_daemons_and_what_was_there_before() {
 #[test]
 fn pods_are_joined_to_the_owners_of_their_owners() {
     let observation = imported();
-    let of = |prefix: &str| observation.pods.iter().find(|own| own.pod.starts_with(prefix)).unwrap();
+    let of = |prefix: &str| observation.pods.iter().find(|pod| pod.pod.starts_with(prefix)).unwrap();
     assert_eq!(of("report-").workload.as_deref(), Some("shop/report"));
     assert_eq!(of("web-").workload.as_deref(), Some("shop/web"));
     assert_eq!((of("aws-node-").daemon, of("web-").daemon), (Some(true), Some(false)));
@@ -79,10 +79,10 @@ fn pods_are_joined_to_the_owners_of_their_owners() {
 #[test]
 fn what_is_missing_is_named_with_its_remedy() {
     let about = imported().about;
-    let missing: Vec<&str> = about.missing.iter().map(|own| own.quantity.as_str()).collect();
+    let missing: Vec<&str> = about.missing.iter().map(|item| item.quantity.as_str()).collect();
     assert_eq!(missing, ["nodes"]);
-    assert!(about.quantities.iter().all(|own| own.grade == Grade::Recorded && own.coverage > 0.0));
-    let pending = about.quantities.iter().find(|own| own.quantity == "pending").unwrap();
+    assert!(about.quantities.iter().all(|quantity| quantity.grade == Grade::Recorded && quantity.coverage > 0.0));
+    let pending = about.quantities.iter().find(|quantity| quantity.quantity == "pending").unwrap();
     assert_eq!((pending.coverage.to_bits(), pending.resolution_seconds), (1.0_f64.to_bits(), 60));
 }
 

@@ -46,7 +46,7 @@ pub(super) fn commitments(file: &str, text: &str) -> Result<BTreeMap<Symbol, Vec
     let read = for_each_line_with_optional(file, text, &columns, 1, |cells| {
         let of_region = discounts.entry(cells.required()?).or_default();
         let discount = CommitmentDiscount::from_cells(cells)?;
-        if of_region.iter().any(|own| own.family == discount.family) {
+        if of_region.iter().any(|region| region.family == discount.family) {
             return Err(Cells::repeated(discount.family));
         }
         of_region.push(discount);
@@ -54,7 +54,7 @@ pub(super) fn commitments(file: &str, text: &str) -> Result<BTreeMap<Symbol, Vec
     });
     read.map_err(|error| explained(error, text))?;
     for of_region in discounts.values_mut() {
-        of_region.sort_by_key(|own| own.family);
+        of_region.sort_by_key(|region| region.family);
     }
     Ok(discounts)
 }

@@ -43,7 +43,7 @@ pub(super) fn parse_outlines(file: &str, text: &str) -> Result<Vec<RegionOutline
         if outline.zones.len() == 32 {
             return Err(cells.malformed("is the 33rd zone of its region"));
         }
-        if outline.zones.iter().any(|own| own.name == zone.name) {
+        if outline.zones.iter().any(|this_zone| this_zone.name == zone.name) {
             return Err(Cells::repeated(zone.name));
         }
         outline.zones.push(zone);
@@ -157,7 +157,7 @@ fn region_type(
     let of_region = of_region(cells, dates)?;
     let day_median = cells.rate()?;
     let karpenter = cells.rate()?;
-    let own = own_price(cells)?;
+    let this_price = own_price(cells)?;
     let fallback = of_region
         .or(day_median.map(|rate| Price { rate, quality: PriceQuality::DayMedian, as_of: dates.day_median }))
         .or_else(|| on_demand.map(|price| estimate(price, advisor, facts.category, (dates, level))));
@@ -174,8 +174,8 @@ fn region_type(
         })
     });
     let zones = spot.enumerate().map(|(zone, spot)| (zones_offered & (1 << zone) != 0, spot));
-    let entry = RegionType::new(Arc::clone(facts), own.or(on_demand), advisor, zones);
-    Ok(entry.compared_at(karpenter.filter(|_| own.is_none())))
+    let entry = RegionType::new(Arc::clone(facts), this_price.or(on_demand), advisor, zones);
+    Ok(entry.compared_at(karpenter.filter(|_| this_price.is_none())))
 }
 
 fn on_demand(cells: &mut Cells<'_>) -> Result<Option<Price>, CellError> {

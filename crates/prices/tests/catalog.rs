@@ -166,11 +166,11 @@ fn a_directory_replaces_what_it_holds_and_nothing_else() {
     let directory = tempfile::tempdir().unwrap();
     write(directory.path(), "regions/us-east-1.csv", "m5.large,0.01,published,2030-01-01,ab,,,,\n");
     let catalog = Catalog::from_dir(directory.path()).unwrap();
-    let own = catalog.region("us-east-1").unwrap();
-    assert_eq!(own.types.len(), 1);
-    assert_eq!(own.types[0].on_demand.unwrap().rate, HourlyRate::from_nanos(10_000_000));
+    let this_region = catalog.region("us-east-1").unwrap();
+    assert_eq!(this_region.types.len(), 1);
+    assert_eq!(this_region.types[0].on_demand.unwrap().rate, HourlyRate::from_nanos(10_000_000));
     assert_eq!(catalog.region("eu-west-1").unwrap(), region("eu-west-1"));
-    let files: Vec<&str> = catalog.own_files().iter().map(|own| own.path.as_str()).collect();
+    let files: Vec<&str> = catalog.own_files().iter().map(|file| file.path.as_str()).collect();
     assert!(files.len() == 1 && files[0].ends_with("regions/us-east-1.csv"), "{files:?}");
     assert!(Catalog::embedded().unwrap().own_files().is_empty());
 }
@@ -215,14 +215,14 @@ fn prices_are_those_that_others_saw_in_24_regions() {
     for row in reader.records() {
         let row = row.unwrap();
         let (name, kind, price): (&str, &str, f64) = (&row[0], &row[1], row[2].parse().unwrap());
-        let own = region(name).instance_type(Symbol::new(kind)).unwrap().on_demand.unwrap();
-        if (own.rate.as_f64() / price - 1.0).abs() > 0.005 {
-            differ.push(format!("{name} {kind}: {price} there, {} here", own.rate.as_f64()));
+        let demand = region(name).instance_type(Symbol::new(kind)).unwrap().on_demand.unwrap();
+        if (demand.rate.as_f64() / price - 1.0).abs() > 0.005 {
+            differ.push(format!("{name} {kind}: {price} there, {} here", demand.rate.as_f64()));
         }
         seen.push((name.to_owned(), kind.to_owned()));
     }
-    let regions: std::collections::BTreeSet<&String> = seen.iter().map(|own| &own.0).collect();
-    let metal = seen.iter().filter(|own| own.1.contains("metal")).count();
+    let regions: std::collections::BTreeSet<&String> = seen.iter().map(|pair| &pair.0).collect();
+    let metal = seen.iter().filter(|pair| pair.1.contains("metal")).count();
     assert_eq!((seen.len(), regions.len(), metal), (358, 24, 116));
     // Seen in August 2024, before both became cheaper.
     assert_eq!(

@@ -60,8 +60,8 @@ fn fit(pairs: &[&Pair]) -> BTreeMap<String, f64> {
     }
     for _ in 0..20 {
         for name in factors.keys().cloned().collect::<Vec<_>>() {
-            let own = estimated.iter().filter(|pair| pair.region == name || pair.rule == name);
-            let mut left: Vec<f64> = own
+            let estimated = estimated.iter().filter(|pair| pair.region == name || pair.rule == name);
+            let mut left: Vec<f64> = estimated
                 .map(|pair| {
                     let others = factors[&pair.region] + factors[&pair.rule] - factors[&name];
                     (pair.paid / pair.basis).ln() - others

@@ -112,8 +112,8 @@ fn cost(summary: &Summary) -> Answer {
     let off = cost.spot_range.filter(|_| cost.total > 0.0).map_or_else(String::new, |range| {
         let of_month = |total: f64| month * total / cost.total;
         let (low, high) = (of_month(range.total_low), of_month(range.total_high));
-        let own = IntervalFigure { mean: month, low: Some(low), high: Some(high), ends: true, signed: false };
-        format!("{} if Spot prices are off", own.range(Measure::Money { currency, largest: month }))
+        let interval_figure = IntervalFigure { mean: month, low: Some(low), high: Some(high), ends: true, signed: false };
+        format!("{} if Spot prices are off", interval_figure.range(Measure::Money { currency, largest: month }))
     });
     Answer::new("What it costs", value)
         .say(off)
@@ -189,25 +189,25 @@ pub(super) fn size_in_words(size: Option<Share>, summary: &Summary) -> String {
 /// Objectives that are missed, replicas that were, pods that are left, requests that failed.
 fn broke(summary: &Summary) -> Answer {
     let objectives = &summary.objectives;
-    let missed = objectives.iter().filter(|own| own.met == Some(false)).count();
+    let missed = objectives.iter().filter(|objective| objective.met == Some(false)).count();
     let pending = summary.pods.pending_at_end;
-    let own = &summary.availability;
+    let availability = &summary.availability;
     let value = match (objectives.len(), missed) {
         (_, 0) => unjudged(summary).unwrap_or_else(|| "Nothing".to_owned()),
         (all, missed) => format!("{missed} of {all} missed"),
     };
     let mut answer = Answer::new("What broke", plain(value));
-    let open: Vec<&ObjectiveResult> = objectives.iter().filter(|own| own.met != Some(true)).collect();
+    let open: Vec<&ObjectiveResult> = objectives.iter().filter(|objective| objective.met != Some(true)).collect();
     let (named, rest) = open.split_at(open.len().min(NAMED_MAX));
-    answer.clauses.extend(named.iter().map(|own| verdict(own)));
+    answer.clauses.extend(named.iter().map(|item| verdict(item)));
     answer = answer.say(and_more(rest));
     let kept: Vec<&str> =
-        objectives.iter().filter(|own| own.met == Some(true)).map(|own| objective_name(&own.name)).collect();
+        objectives.iter().filter(|objective| objective.met == Some(true)).map(|objective| objective_name(&objective.name)).collect();
     if !kept.is_empty() {
         answer = answer.with([Piece::Verdict(Some(true), "kept"), plain(format!(" {}", kept.join(", ")))]);
     }
-    if let Some(share) = own.unavailable_share {
-        let missing = own.unavailable_pod_minutes;
+    if let Some(share) = availability.unavailable_share {
+        let missing = availability.unavailable_pod_minutes;
         let shown = format::objective(format::POD_MINUTES, missing);
         let figure = Piece::Figure("availability.unavailable_pod_minutes", missing, shown);
         let link = Piece::Link("replicas", "replicas".to_owned());
@@ -218,17 +218,17 @@ fn broke(summary: &Summary) -> Answer {
             plain(format!(", {}", format::percent(share))),
         ]);
     }
-    if let Some(own) = own.worst().into_iter().find(|own| own.at_zero_seconds > 0.0) {
-        answer = answer.say(format!("none Ready: {}", own.at_zero_words()));
+    if let Some(worst) = availability.worst().into_iter().find(|item| item.at_zero_seconds > 0.0) {
+        answer = answer.say(format!("none Ready: {}", worst.at_zero_words()));
     }
     if pending > 0 && !objectives.is_empty() {
         answer = answer.say(format!("{} without a node at the end", format::counted(pending, "pod", "pods")));
     }
     let limits: Vec<String> = summary.limits_reached.iter().map(|limit| limit.words()).collect();
     answer = answer.say(first_of("", &limits, "limits"));
-    let full: Vec<String> = own.full().iter().map(|autoscaler| autoscaler.words()).collect();
+    let full: Vec<String> = availability.full().iter().map(|autoscaler| autoscaler.words()).collect();
     answer = answer.say(first_of("at the maximum: ", &full, "autoscalers"));
-    let failed: Vec<_> = summary.requests.iter().filter_map(|own| Some((&own.workload, own.failed()?))).collect();
+    let failed: Vec<_> = summary.requests.iter().filter_map(|request| Some((&request.workload, request.failed()?))).collect();
     answer.say(failed.first().map_or_else(String::new, |(workload, what)| match failed.len() - 1 {
         0 => format!("{workload}: {what}"),
         others => {
@@ -249,17 +249,17 @@ fn first_of(label: &str, all: &[String], many: &str) -> String {
 /// The worst of what broke that no objective kept has anything to say of.
 fn unjudged(summary: &Summary) -> Option<String> {
     let is_kept =
-        |names: &[&str]| summary.objectives.iter().any(|own| own.met == Some(true) && names.contains(&&*own.name));
+        |names: &[&str]| summary.objectives.iter().any(|objective| objective.met == Some(true) && names.contains(&&*objective.name));
     // A pod that is left may have waited for longer than a percentile says.
     let longest = summary.pods.wait_for_node.map_or(0.0, |waits| waits.max_seconds);
     let waits =
-        |own: &ObjectiveResult| own.name.starts_with("pending_p") && own.met == Some(true) && longest <= own.limit;
+        |objective_result: &ObjectiveResult| objective_result.name.starts_with("pending_p") && objective_result.met == Some(true) && longest <= objective_result.limit;
     let pending = summary.pods.pending_at_end;
     if pending > 0 && !summary.objectives.iter().any(waits) {
         return Some(format!("{} pending", format::counted(pending, "pod", "pods")));
     }
     let failed: f64 =
-        summary.requests.iter().filter(|own| own.failed().is_some()).map(|own| own.timed_out + own.dropped).sum();
+        summary.requests.iter().filter(|request| request.failed().is_some()).map(|request| request.timed_out + request.dropped).sum();
     if failed > 0.0 && !is_kept(&["request_p99"]) {
         let word = if format::whole(failed) == "1" { "request" } else { "requests" };
         return Some(format!("{} {word} failed", format::whole(failed)));
@@ -274,7 +274,7 @@ fn and_more(rest: &[&ObjectiveResult]) -> String {
     if rest.is_empty() {
         return String::new();
     }
-    let names: Vec<&str> = rest.iter().map(|own| objective_name(&own.name)).collect();
+    let names: Vec<&str> = rest.iter().map(|item| objective_name(&item.name)).collect();
     format!("and {} more: {}", rest.len(), names.join(", "))
 }
 

@@ -117,15 +117,15 @@ impl Columns<'_> {
         let of_labels = self.sum(&widths[..self.labels.min(widths.len())]);
         let mut blocks: Vec<Range<usize>> = Vec::new();
         let mut taken = 0;
-        for (column, own) in widths.iter().enumerate().skip(self.labels) {
+        for (column, this_width) in widths.iter().enumerate().skip(self.labels) {
             match blocks.last_mut() {
-                Some(block) if taken + self.gap + own <= width => {
+                Some(block) if taken + self.gap + this_width <= width => {
                     block.end = column + 1;
-                    taken += self.gap + own;
+                    taken += self.gap + this_width;
                 }
                 _ => {
                     blocks.push(column..column + 1);
-                    taken = of_labels + self.gap + own;
+                    taken = of_labels + self.gap + this_width;
                 }
             }
         }
@@ -138,13 +138,13 @@ impl Columns<'_> {
         let align: Vec<Align> = once(Align::Left).chain((2..heading.len()).map(|column| self.align(column))).collect();
         let without = Columns { align: &align, gap: self.gap, labels: self.labels - 1 };
         let mut lines = Vec::new();
-        for own in rest.chunk_by(|one, other| one.first() == other.first()) {
+        for chunk in rest.chunk_by(|one, other| one.first() == other.first()) {
             if !lines.is_empty() {
                 lines.push(String::new());
             }
-            lines.extend(own.iter().take(1).filter_map(|row| row.first().cloned()));
+            lines.extend(chunk.iter().take(1).filter_map(|row| row.first().cloned()));
             let below: Vec<Vec<String>> =
-                once(heading).chain(own).map(|row| row.iter().skip(1).cloned().collect()).collect();
+                once(heading).chain(chunk).map(|row| row.iter().skip(1).cloned().collect()).collect();
             let below = without.lines(&below, Some(width.saturating_sub(BELOW.len())));
             lines.extend(below.iter().map(|line| format!("{BELOW}{line}").trim_end().to_owned()));
         }
@@ -179,7 +179,7 @@ fn wrapped(row: &[String], limits: &[usize], shown: impl Fn(usize) -> bool) -> V
         })
         .collect();
     let height = parts.iter().map(Vec::len).max().unwrap_or(0).max(1);
-    let line = |at: usize| parts.iter().map(|own| own.get(at).cloned().unwrap_or_default()).collect();
+    let line = |at: usize| parts.iter().map(|part| part.get(at).cloned().unwrap_or_default()).collect();
     (0..height).map(line).collect()
 }
 

@@ -356,7 +356,7 @@ impl Extend<(SimTime, SimTime)> for Spans {
 
 /// Takes the instants equal to `at` from the front; how many there were.
 fn take_equal(instants: &mut &[SimTime], at: SimTime) -> i32 {
-    let equal = instants.iter().take_while(|&&own| own == at).count();
+    let equal = instants.iter().take_while(|&&instant| instant == at).count();
     *instants = &instants[equal..];
     equal as i32
 }

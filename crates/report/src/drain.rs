@@ -137,14 +137,14 @@ impl DrainAnswer {
         let drained: Vec<DrainedNode> = nodes
             .iter()
             .map(|&node| {
-                let own = &question.nodes[node].node;
+                let this_node = &question.nodes[node].node;
                 let state = standing.cluster.node(NodeId::from_index(node));
-                let rate = rate_of_node(&question.region, &own.labels);
+                let rate = rate_of_node(&question.region, &this_node.labels);
                 DrainedNode {
-                    name: own.name.clone(),
+                    name: this_node.name.clone(),
                     per_hour: rate.map(HourlyRate::as_f64),
-                    stays_because: why_empty_stays(question, own)
-                        .or_else(|| why_group_keeps(state, own, rooms.get(&node), &mut taken)),
+                    stays_because: why_empty_stays(question, this_node)
+                        .or_else(|| why_group_keeps(state, this_node, rooms.get(&node), &mut taken)),
                 }
             })
             .collect();
@@ -167,7 +167,7 @@ impl DrainAnswer {
             budgets: in_the_way(standing, &pods),
             pods,
             // An empty sum of floating-point numbers is −0.
-            launched_per_hour: launches.iter().flatten().fold(0.0, |sum, own| sum + own.per_hour),
+            launched_per_hour: launches.iter().flatten().fold(0.0, |sum, launch| sum + launch.per_hour),
             launches: launches.into_iter().flatten().collect(),
             longest_grace_seconds: longest.as_secs_f64(),
         }
@@ -194,7 +194,7 @@ impl DrainAnswer {
         let _ = writeln!(text, "drain of {}: {moves}", names.join(", "));
         let _ = writeln!(text, "by {}", karpenter_label(&self.karpenter, &self.karpenter_source, &self.feature_gates));
         let before =
-            self.per_hour.map_or_else(|| "at prices that are not known".to_owned(), |own| money(currency, own));
+            self.per_hour.map_or_else(|| "at prices that are not known".to_owned(), |per_hour| money(currency, per_hour));
         let launched = match self.launched_per_hour {
             cost if cost > 0.0 => format!("new nodes cost {} an hour", money(currency, cost)),
             _ => "nothing is launched".to_owned(),
@@ -241,9 +241,9 @@ impl DrainAnswer {
             let _ = writeln!(text, "{}", pod.line());
         }
         for node in &self.nodes {
-            let own = self.pods.iter().filter(|pod| goes_with_node(pod) && pod.from == node.name).count() as u64;
-            if own > 0 {
-                let pods = counted(own, "pod of a DaemonSet, or static", "pods of DaemonSets, or static");
+            let count = self.pods.iter().filter(|pod| goes_with_node(pod) && pod.from == node.name).count() as u64;
+            if count > 0 {
+                let pods = counted(count, "pod of a DaemonSet, or static", "pods of DaemonSets, or static");
                 let _ = writeln!(text, "  {pods}, from {}: removed with the node", node.name);
             }
         }
@@ -332,7 +332,7 @@ fn why_empty_stays(question: &PackingQuestion, node: &NodeObject) -> Option<Stri
 /// Source: Cluster Autoscaler 1.33 `core/scaledown/planner/planner.go`, `core/scaledown/eligibility/eligibility.go`.
 fn why_group_keeps<'r>(
     state: &Node,
-    own: &NodeObject,
+    node_object: &NodeObject,
     room: Option<&'r GroupRoom>,
     taken: &mut BTreeMap<&'r str, i64>,
 ) -> Option<String> {
@@ -344,7 +344,7 @@ fn why_group_keeps<'r>(
                 .to_owned(),
         });
     };
-    let disabled = Symbol::existing(SCALE_DOWN_DISABLED).and_then(|key| own.annotations.get(key));
+    let disabled = Symbol::existing(SCALE_DOWN_DISABLED).and_then(|key| node_object.annotations.get(key));
     if disabled == Some(well_known::TRUE) {
         return Some(format!("its annotation `{SCALE_DOWN_DISABLED}` keeps it from the Cluster Autoscaler"));
     }
@@ -378,7 +378,7 @@ pub fn question(asked: PackingQuestion, standing: &Standing, nodes: &[usize]) ->
 fn launches(pass: &SinglePass<'_>) -> Vec<Option<DrainLaunch>> {
     let launched = pass.plan.claims.iter().zip(&pass.launches).map(|(claim, request)| {
         let request = request.as_ref().ok()?;
-        let cheapest = request.overrides.iter().min_by_key(|own| own.price)?;
+        let cheapest = request.overrides.iter().min_by_key(|request| request.price)?;
         Some(DrainLaunch {
             node_pool: claim.node_pool.as_str(),
             instance_type: cheapest.instance_type.as_str(),
@@ -395,9 +395,9 @@ type Leaving = BTreeMap<(usize, usize), usize>;
 /// What becomes of the pods of a node.
 fn moved(standing: &Standing, pass: &SinglePass<'_>, leaving: &Leaving, node: usize) -> Vec<MovedPod> {
     let question = pass.question;
-    let own = &question.nodes[node];
+    let this_node = &question.nodes[node];
     let ids = &standing.cluster.node(NodeId::from_index(node)).pods;
-    let pods = own.pods.iter().zip(ids).enumerate().map(|(position, (pod, &id))| {
+    let pods = this_node.pods.iter().zip(ids).enumerate().map(|(position, (pod, &id))| {
         let outcome = leaving.get(&(node, position)).map(|&asked| pass.outcome(asked));
         let (to, target, launch, because) = match outcome {
             None => ("stays", None, None, None),
@@ -416,7 +416,7 @@ fn moved(standing: &Standing, pass: &SinglePass<'_>, leaving: &Leaving, node: us
         MovedPod {
             keeps_node: to == "stays" && !goes_with_node && standing.is_never_evicted(id),
             pod: pod.full_name(),
-            from: own.node.name.clone(),
+            from: this_node.node.name.clone(),
             to,
             node: target,
             launch,
@@ -433,8 +433,8 @@ fn in_the_way(standing: &Standing, pods: &[MovedPod]) -> Vec<BudgetInTheWay> {
     let budgets = standing.cluster.budgets().iter().zip(standing.budgets());
     let found = budgets.filter_map(|(budget, status)| {
         let name = format!("{}/{}", budget.namespace, budget.name);
-        let own = |pod: &&MovedPod| (pod.to != "stays" || pod.keeps_node) && pod.budgets.contains(&name);
-        let protected: Vec<&MovedPod> = pods.iter().filter(own).collect();
+        let matches = |pod: &&MovedPod| (pod.to != "stays" || pod.keeps_node) && pod.budgets.contains(&name);
+        let protected: Vec<&MovedPod> = pods.iter().filter(matches).collect();
         let (pods, allowed) = (protected.len(), status.disruptions_allowed);
         let at_once = if allowed > 0 { allowed } else { status.expected.saturating_sub(status.desired_healthy) };
         let at_once = usize::try_from(at_once).ok().filter(|&at_once| at_once > 0);

@@ -324,7 +324,7 @@ mod tests {
         assert_eq!(money("USD", 0.041_6), "$0.0416");
         assert_eq!(money_among("USD", 0.041_6, 400.0), "$0.04");
         assert_eq!(
-            [1_682.03, 99.996, 5.5, -0.041_6].map(|own| money_in_short("USD", own)),
+            [1_682.03, 99.996, 5.5, -0.041_6].map(|item| money_in_short("USD", item)),
             ["$1,682", "$100", "$5.50", "\u{2212}$0.0416"]
         );
         assert_eq!(money("CNY", -12.5), "\u{2212}¥12.50");

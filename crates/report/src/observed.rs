@@ -28,9 +28,9 @@ pub fn text(about: &About, width: Option<usize>) -> String {
     push(&mut text, found, width);
     if !about.missing.is_empty() {
         text.push('\n');
-        for own in &about.missing {
-            let _ = writeln!(text, "missing: {}, which would tell {}", own.quantity, own.tells);
-            let _ = writeln!(text, "  from now on: {}", own.remedy);
+        for item in &about.missing {
+            let _ = writeln!(text, "missing: {}, which would tell {}", item.quantity, item.tells);
+            let _ = writeln!(text, "  from now on: {}", item.remedy);
         }
     }
     figures(&about.figures, width, &mut text);
@@ -62,14 +62,14 @@ fn figures(figures: &Figures, width: Option<usize>, text: &mut String) {
     }
     if let Some(launches) = figures.launches {
         let ends: Vec<String> =
-            figures.disruptions.iter().map(|own| format!("{} {}", rounded(own.nodes), own.reason)).collect();
+            figures.disruptions.iter().map(|disruption| format!("{} {}", rounded(disruption.nodes), disruption.reason)).collect();
         let ends = if ends.is_empty() { String::new() } else { format!("; removed: {}", ends.join(", ")) };
         lines.push(format!("launches: {}{ends}", rounded(launches)));
     }
     let stages: Vec<String> = figures
         .stages
         .iter()
-        .filter_map(|own| Some(format!("{} {}", own.stage, span(own.mean_seconds.or(own.median_seconds)?))))
+        .filter_map(|stage| Some(format!("{} {}", stage.stage, span(stage.mean_seconds.or(stage.median_seconds)?))))
         .collect();
     if !stages.is_empty() {
         lines.push(format!("a launch, from its claim on: {}", stages.join(", ")));

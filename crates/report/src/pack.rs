@@ -279,12 +279,12 @@ fn launched_node(pass: &SinglePass<'_>, claim: &PlannedClaim, request: &LaunchRe
     zones.sort_unstable();
     let price = |wanted: &Override| real_price(pass, request, wanted);
     let cheapest = request.overrides.iter().min_by_key(|wanted| (price(wanted), wanted.priority))?;
-    let own = &pass.types[claim.pool][position(&pass.types[claim.pool], cheapest.instance_type)?];
+    let kind = &pass.types[claim.pool][position(&pass.types[claim.pool], cheapest.instance_type)?];
     let pods: Vec<usize> = claim.pods.iter().map(|&pod| pass.asked[pod]).collect();
     let share = |requested: i64, offered: i64| {
         if offered > 0 { libm::round(requested as f64 / offered as f64 * 1e4) / 1e4 } else { 0.0 }
     };
-    let (requests, allocatable) = (Amounts::from(&claim.requests), Amounts::from(&own.allocatable));
+    let (requests, allocatable) = (Amounts::from(&claim.requests), Amounts::from(&kind.allocatable));
     Some(LaunchedNode {
         node_pool: claim.node_pool.as_str(),
         instance_type: cheapest.instance_type.as_str(),
@@ -317,12 +317,12 @@ fn real_price(pass: &SinglePass<'_>, request: &LaunchRequest, wanted: &Override)
 
 /// How the price of a pool is known.
 fn price_quality(pass: &SinglePass<'_>, request: &LaunchRequest, wanted: &Override) -> Option<PriceQuality> {
-    let own = pass.question.region.instance_type(wanted.instance_type)?;
+    let instance_type = pass.question.region.instance_type(wanted.instance_type)?;
     if request.capacity_type == well_known::SPOT {
         let zone = pass.question.region.zone_index(wanted.zone)?;
-        return own.spot(zone).map(|price| price.quality);
+        return instance_type.spot(zone).map(|price| price.quality);
     }
-    own.on_demand.map(|price| price.quality)
+    instance_type.on_demand.map(|price| price.quality)
 }
 
 fn names(pass: &SinglePass<'_>, pods: &[usize]) -> Vec<String> {

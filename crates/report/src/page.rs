@@ -162,8 +162,8 @@ mod tests {
         for dark in [false, true] {
             let grounds = ["page", "card"].map(|ground| shade(ground, dark));
             for ground in grounds {
-                for own in series() {
-                    assert!(contrast(color(own), ground) >= 3.0, "{own}, dark: {dark}");
+                for item in series() {
+                    assert!(contrast(color(item), ground) >= 3.0, "{item}, dark: {dark}");
                 }
                 for mark in ["bad", "warn"] {
                     assert!(contrast(shade(mark, dark), ground) >= 3.0, "{mark}, dark: {dark}");
@@ -195,8 +195,8 @@ mod tests {
     fn colours_of_one_pattern_differ_for_colour_blind_readers() {
         let deuteranopia = [[0.367, 0.861, -0.228], [0.28, 0.673, 0.047], [-0.012, 0.043, 0.969]];
         let protanopia = [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]];
-        let own = series();
-        for group in own[..8].chunks(4) {
+        let series = series();
+        for group in series[..8].chunks(4) {
             for (n, matrix) in (0..4).flat_map(|n| [(n, deuteranopia), (n, protanopia)]) {
                 for other in &group[n + 1..] {
                     let [one, two] = [group[n], *other].map(|hex| seen(color(hex), matrix));

@@ -55,11 +55,11 @@ fn told_apart<'l>(labels: &[&'l str], width: usize) -> Vec<(&'l str, String)> {
     let before = (0..shortest).take_while(|&at| same(&|text| text.get(at).copied())).count();
     let after = (0..shortest - before).take_while(|&at| same(&|text| text.iter().rev().nth(at).copied())).count();
     let short: Vec<String> = texts.iter().map(|text| around(text, before, text.len() - after, width)).collect();
-    let is_taken = |own: &String| short.iter().filter(|other| *other == own).count() > 1;
-    let numbered = |(position, own): (usize, &String)| {
+    let is_taken = |text: &String| short.iter().filter(|other| *other == text).count() > 1;
+    let numbered = |(position, text): (usize, &String)| {
         let number = format!("{ELLIPSIS}{}", position + 1);
-        let head = own.chars().take(width.saturating_sub(number.chars().count()));
-        if is_taken(own) { head.collect::<String>() + &number } else { own.clone() }
+        let head = text.chars().take(width.saturating_sub(number.chars().count()));
+        if is_taken(text) { head.collect::<String>() + &number } else { text.clone() }
     };
     labels.iter().copied().zip(short.iter().enumerate().map(numbered)).collect()
 }
@@ -108,7 +108,7 @@ mod tests {
         let names = ["shop/workload-1-with-a-long-name", "shop/workload-2-with-a-long-name"];
         let short = apart(&names, 16, without_namespace);
         assert_eq!(short, ["shop/w\u{2026}1\u{2026}ng-name", "shop/w\u{2026}2\u{2026}ng-name"]);
-        assert!(short.iter().all(|own| own.chars().count() == 16));
+        assert!(short.iter().all(|short| short.chars().count() == 16));
         // The same name in two namespaces.
         let names = ["one-namespace/frontend", "two-namespace/frontend"];
         assert_eq!(apart(&names, 12, without_namespace), ["one\u{2026}frontend", "two\u{2026}frontend"]);
@@ -120,6 +120,6 @@ mod tests {
         let short = apart(&names, 8, |_, _| String::new());
         let different: std::collections::BTreeSet<&String> = short.iter().collect();
         assert_eq!(different.len(), 3, "{short:?}");
-        assert!(short.iter().all(|own| own.chars().count() <= 8), "{short:?}");
+        assert!(short.iter().all(|short| short.chars().count() <= 8), "{short:?}");
     }
 }

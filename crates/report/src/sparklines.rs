@@ -53,8 +53,8 @@ fn columns(points: &[Point], end: SimTime) -> Vec<f64> {
     for (position, &(at, value)) in points.iter().enumerate() {
         let until = points.get(position + 1).map_or(end, |next| next.0);
         let last = column(SimTime::from_micros(until.as_micros() - 1)).max(column(at));
-        for own in &mut columns[column(at)..=last] {
-            *own = own.max(value.get().unwrap_or(0.0));
+        for column in &mut columns[column(at)..=last] {
+            *column = column.max(value.get().unwrap_or(0.0));
         }
     }
     columns

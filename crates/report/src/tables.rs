@@ -100,11 +100,11 @@ pub fn workloads(outcome: &Outcome, output: &mut Output<'_>) -> io::Result<()> {
     ];
     let firsts = made_anew::firsts(outcome);
     let states = outcome.record.samples.iter().flat_map(|sample| {
-        made_anew::merged(sample, &firsts).into_iter().map(|own| {
-            let counts = [own.replicas_desired, own.replicas_ready];
-            let rates = [own.requests_per_second, own.cpu_used_milli].map(f64::to_bits);
-            let latencies = [own.latency_mean_seconds, own.latency_p99_seconds].map(|own| own.map(f64::to_bits));
-            (sample.at, own.workload.index(), (counts, rates, latencies))
+        made_anew::merged(sample, &firsts).into_iter().map(|workload_sample| {
+            let counts = [workload_sample.replicas_desired, workload_sample.replicas_ready];
+            let rates = [workload_sample.requests_per_second, workload_sample.cpu_used_milli].map(f64::to_bits);
+            let latencies = [workload_sample.latency_mean_seconds, workload_sample.latency_p99_seconds].map(|latency_mean_seconds| latency_mean_seconds.map(f64::to_bits));
+            (sample.at, workload_sample.workload.index(), (counts, rates, latencies))
         })
     });
     let names = workload_names(outcome);
@@ -140,15 +140,15 @@ pub fn metrics(outcome: &Outcome, output: &mut Output<'_>) -> io::Result<()> {
         ("replicas_ready", Kind::Whole),
     ];
     let states = outcome.record.samples.iter().flat_map(|sample| {
-        sample.metrics.iter().filter_map(|own| {
-            let facts = outcome.record.metrics.get(own.metric as usize)?;
+        sample.metrics.iter().filter_map(|metric| {
+            let facts = outcome.record.metrics.get(metric.metric as usize)?;
             // A sample has its workloads in the order of their numbers.
             let place = sample.workloads.binary_search_by_key(&facts.workload, |workload| workload.workload).ok();
             let counts = place.map(|place| {
                 let workload = &sample.workloads[place];
                 [workload.replicas_desired, workload.replicas_ready]
             });
-            Some((sample.at, own.metric as usize, (own.value.map(f64::to_bits), own.asks_for, counts)))
+            Some((sample.at, metric.metric as usize, (metric.value.map(f64::to_bits), metric.asks_for, counts)))
         })
     });
     let names = workload_names(outcome);
@@ -185,16 +185,16 @@ pub fn queues(outcome: &Outcome, output: &mut Output<'_>) -> io::Result<()> {
         .record
         .samples
         .iter()
-        .flat_map(|sample| outcome.queues.iter().zip(&sample.queues).map(|(queue, own)| (sample.at, queue, own)));
-    table(output, &columns, states, |(at, queue, own), row| {
+        .flat_map(|sample| outcome.queues.iter().zip(&sample.queues).map(|(queue, this_queue)| (sample.at, queue, this_queue)));
+    table(output, &columns, states, |(at, queue, item), row| {
         row.at(at)
             .text(&queue.name)
             .text(queue.kind)
             .shown(queue.workload)
-            .number(rounded(own.waiting, 3))
-            .number(rounded(own.in_flight, 3))
-            .number(own.arrival_rate)
-            .number(own.throughput);
+            .number(rounded(item.waiting, 3))
+            .number(rounded(item.in_flight, 3))
+            .number(item.arrival_rate)
+            .number(item.throughput);
     })
 }
 

@@ -23,11 +23,11 @@ pub fn paired<'d>(
     before: &'d [Document],
     after: &'d [Document],
 ) -> impl Iterator<Item = (Option<&'d Document>, &'d Document)> {
-    let is_added = |own: &&Document| own.file.as_deref() == Some(ADDED);
-    let mut of_files = before.iter().filter(move |own| !is_added(own));
-    after.iter().map(move |own| {
-        let same = || before.iter().filter(is_added).find(|one| one.content.object_name() == own.content.object_name());
-        (if is_added(&own) { same() } else { of_files.next() }, own)
+    let is_added = |document: &&Document| document.file.as_deref() == Some(ADDED);
+    let mut of_files = before.iter().filter(move |item| !is_added(item));
+    after.iter().map(move |document| {
+        let same = || before.iter().filter(is_added).find(|one| one.content.object_name() == document.content.object_name());
+        (if is_added(&document) { same() } else { of_files.next() }, document)
     })
 }
 
@@ -80,7 +80,7 @@ impl Content {
     /// The value of `key`, if this is a map that has it.
     pub fn get(&self, key: &str) -> Option<&Self> {
         match self {
-            Self::Map(entries) => entries.iter().find(|(own, _)| own == key).map(|(_, value)| value),
+            Self::Map(entries) => entries.iter().find(|(this_key, _)| this_key == key).map(|(_, value)| value),
             _ => None,
         }
     }
@@ -104,7 +104,7 @@ impl Content {
     /// Sets `key` of a map, at the end if it is new.
     pub fn set(&mut self, key: &str, value: Self) {
         if let Self::Map(entries) = self {
-            match entries.iter_mut().find(|(own, _)| own == key) {
+            match entries.iter_mut().find(|(this_key, _)| this_key == key) {
                 Some((_, place)) => *place = value,
                 None => entries.push((key.to_owned(), value)),
             }
@@ -173,7 +173,7 @@ impl Content {
         let kind = self.get("kind")?.as_text()?;
         let metadata = self.get("metadata")?;
         let name = metadata.get("name")?.as_text()?;
-        let namespace = metadata.get("namespace").and_then(Self::as_text).filter(|own| own != "default");
+        let namespace = metadata.get("namespace").and_then(Self::as_text).filter(|text| text != "default");
         Some(namespace.map_or_else(|| format!("{kind} {name}"), |namespace| format!("{kind} {namespace}/{name}")))
     }
 }
@@ -241,9 +241,9 @@ fn differ(path: &str, before: Option<&Content>, after: Option<&Content>, all: &m
     match (before, after) {
         (Some(one), Some(other)) if one == other => {}
         (Some(Content::Map(one)), Some(Content::Map(other))) => {
-            let added = other.iter().filter(|(key, _)| one.iter().all(|(own, _)| own != key));
+            let added = other.iter().filter(|(key, _)| one.iter().all(|(this_key, _)| this_key != key));
             for (key, _) in one.iter().chain(added) {
-                let of = |entries: &'_ [(String, Content)]| entries.iter().position(|(own, _)| own == key);
+                let of = |entries: &'_ [(String, Content)]| entries.iter().position(|(this_key, _)| this_key == key);
                 differ(&below(key), of(one).map(|at| &one[at].1), of(other).map(|at| &other[at].1), all);
             }
         }
@@ -296,7 +296,7 @@ mod tests {
         let shown: Vec<String> = before
             .differences(&after)
             .into_iter()
-            .map(|own| format!("{} {:?} {:?}", own.path, own.before.unwrap_or_default(), own.after.unwrap_or_default()))
+            .map(|difference| format!("{} {:?} {:?}", difference.path, difference.before.unwrap_or_default(), difference.after.unwrap_or_default()))
             .collect();
         assert_eq!(shown, ["a.b \"1\" \"2\"", "a.c \"[x]\" \"[x, y]\"", "a.e.f \"\" \"1\"", "d \"1\" \"\""]);
     }

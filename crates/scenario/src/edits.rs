@@ -104,12 +104,12 @@ impl Edit {
             }
             _ => (None, steps),
         };
-        if object.as_ref().and_then(|own| own.name.as_deref()) == Some(NEW) {
+        if object.as_ref().and_then(|object| object.name.as_deref()) == Some(NEW) {
             return Err(ScenarioError::new(format!("`{}` names no object", shown(path)))
                 .help("name the new object, for example `NodePool[burst]={spec: ...}`; `[+]` appends to a list"));
         }
-        let is_one = object.as_ref().and_then(|own| own.name.as_deref()).is_some_and(|name| name != ALL);
-        let is_map = || value_of(&source).is_ok_and(|own| own.is_some_and(|own| matches!(own.kind, NodeKind::Map(_))));
+        let is_one = object.as_ref().and_then(|object| object.name.as_deref()).is_some_and(|name| name != ALL);
+        let is_map = || value_of(&source).is_ok_and(|value| value.is_some_and(|value| matches!(value.kind, NodeKind::Map(_))));
         if steps.is_empty() && !(is_one && is_map()) {
             return Err(ScenarioError::new(format!("`{}` is an object, not a value inside it", shown(path))).help(
                 "append the path to the value, for example `.spec.replicas`, or pass the whole object as a map",
@@ -179,7 +179,7 @@ impl Edit {
         let choice = self.object.as_ref()?;
         let wanted = choice.name.as_deref().filter(|name| *name != ALL && !name.contains('/'))?;
         let of_kind = objects.iter().filter(|(kind, _)| *kind == choice.kind).map(|(_, name)| name.as_str());
-        let named = of_kind.filter(|name| name.rsplit_once('/').map_or(*name, |(_, own)| own) == wanted);
+        let named = of_kind.filter(|name| name.rsplit_once('/').map_or(*name, |(_, item)| item) == wanted);
         let whole = |name: &str| if name.contains('/') { name.to_owned() } else { format!("default/{name}") };
         let all: Vec<String> = named.map(whole).collect();
         (all.len() > 1).then(|| {
@@ -196,7 +196,7 @@ impl Edit {
     /// Why the path, which begins at an object, found none among `objects`: pairs of kind and name, in order.
     pub(super) fn missed(&self, objects: &BTreeSet<(String, String)>) -> ScenarioError {
         let kind = self.object.as_ref().map_or("", |choice| choice.kind.as_str());
-        let names: Vec<&str> = objects.iter().filter(|(own, _)| own == kind).map(|(_, name)| name.as_str()).collect();
+        let names: Vec<&str> = objects.iter().filter(|(key, _)| key == kind).map(|(_, name)| name.as_str()).collect();
         if names.is_empty() {
             let mut kinds: Vec<&str> = objects.iter().map(|(kind, _)| kind.as_str()).collect();
             kinds.dedup();

@@ -184,7 +184,7 @@ fn load_whole(
     let mut reading = Reading::new(reader, files);
     let mut scenario = scenario(&mut reading, root).map_err(|error| reading.files.with_unknown(error))?;
     scenario.calibrated = calibrated;
-    let price_file = |own: &OwnFile| InputFile { path: own.path.clone(), sha256: own.sha256.clone() };
+    let price_file = |file: &OwnFile| InputFile { path: file.path.clone(), sha256: file.sha256.clone() };
     scenario.prices = catalog.own_files().iter().map(price_file).collect();
     let Reading { reader, mut files, .. } = reading;
     files.check_objects()?;

@@ -40,7 +40,7 @@ pub fn patch(name: &str, text: &str, before: &[&Content], after: &[&Content]) ->
     };
     // What cannot be read again as it is to be is no patch.
     let is_right =
-        is_clear && says(changed).is_some_and(|own| own.iter().zip(after).all(|(own, other)| same(own, other)));
+        is_clear && says(changed).is_some_and(|say| say.iter().zip(after).all(|(say, other)| same(say, other)));
     (is_right && !all.is_empty()).then(|| unified(name, text, &all))
 }
 
@@ -48,9 +48,9 @@ pub fn patch(name: &str, text: &str, before: &[&Content], after: &[&Content]) ->
 fn same(one: &Content, other: &Content) -> bool {
     match (one, other) {
         (Content::Map(one), Content::Map(other)) => {
-            let find = |key: &String| other.iter().find(|(own, _)| own == key);
+            let find = |key: &String| other.iter().find(|(this_key, _)| this_key == key);
             one.len() == other.len()
-                && one.iter().all(|(key, own)| find(key).is_some_and(|(_, value)| same(own, value)))
+                && one.iter().all(|(key, item)| find(key).is_some_and(|(_, value)| same(item, value)))
         }
         (Content::List(one), Content::List(other)) => {
             one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
@@ -77,14 +77,14 @@ fn replace(text: &str, node: &Node<'_>, both: (&Content, &Content), all: &mut Ve
         (_, (before, after)) if before == after => Some(()),
         (NodeKind::Map(entries), (Content::Map(before), Content::Map(after))) => {
             for (key, value) in after {
-                let old = before.iter().find(|(own, _)| own == key).map(|(_, old)| old);
+                let old = before.iter().find(|(this_key, _)| this_key == key).map(|(_, old)| old);
                 match (entries.iter().find(|entry| entry.key == *key), old) {
                     (Some(entry), Some(old)) => replace_value(text, entry, (old, value), all)?,
                     (None, None) => all.push(insertion(text, entries.first()?, key, value)?),
                     _ => return None,
                 }
             }
-            before.iter().all(|(key, _)| after.iter().any(|(own, _)| own == key)).then_some(())
+            before.iter().all(|(key, _)| after.iter().any(|(this_key, _)| this_key == key)).then_some(())
         }
         (NodeKind::Seq(nodes), (Content::List(before), Content::List(after))) => {
             for ((node, before), after) in nodes.iter().zip(before).zip(after) {
@@ -158,14 +158,14 @@ fn unified(name: &str, text: &str, all: &[Replacement]) -> String {
     let end_of = |line: usize| starts.get(line + 1).copied().unwrap_or(text.len());
     // Replacements on neighbouring lines are one hunk.
     let mut hunks: Vec<(Range<usize>, Vec<&Replacement>)> = Vec::new();
-    for own in all {
-        let lines = line_of(own.0.start)..line_of(own.0.end.saturating_sub(1).max(own.0.start)) + 1;
+    for item in all {
+        let lines = line_of(item.0.start)..line_of(item.0.end.saturating_sub(1).max(item.0.start)) + 1;
         match hunks.last_mut().filter(|(known, _)| lines.start <= known.end + 2 * CONTEXT) {
             Some((known, replacements)) => {
                 known.end = known.end.max(lines.end);
-                replacements.push(own);
+                replacements.push(item);
             }
-            None => hunks.push((lines, vec![own])),
+            None => hunks.push((lines, vec![item])),
         }
     }
     let mut diff = format!("--- a/{name}\n+++ b/{name}\n");

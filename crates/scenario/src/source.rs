@@ -118,12 +118,12 @@ fn meant(path: &Path, name: &str) -> String {
 pub(super) fn not_a_folder(path: &Path) -> ScenarioError {
     let name = path.display().to_string();
     let name = name.trim_end_matches('/');
-    let is_manifest = |own: &Path| {
-        let ending = own.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-        ["yaml", "yml", "json", "csv"].contains(&ending) && own.file_name() != Some("scenario.yaml".as_ref())
+    let is_manifest = |path: &Path| {
+        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        ["yaml", "yml", "json", "csv"].contains(&ending) && path.file_name() != Some("scenario.yaml".as_ref())
     };
-    let files = std::fs::read_dir(path).into_iter().flatten().flatten().map(|own| own.path());
-    let help = match files.filter(|own| is_manifest(own)).min() {
+    let files = std::fs::read_dir(path).into_iter().flatten().flatten().map(|dir| dir.path());
+    let help = match files.filter(|file| is_manifest(file)).min() {
         Some(first) => {
             format!(
                 "name the manifests inside it, for example `{}`, or all of them with `{name}/*.yaml`",

@@ -138,7 +138,7 @@ fn gone_pod_helps(plugin: Plugin, shape: &PodShape, other: &PodShape) -> bool {
     match plugin {
         Plugin::NodeResourcesFit => true,
         Plugin::NodePorts => {
-            shape.host_ports.iter().any(|own| other.host_ports.iter().any(|held| ports_conflict(own, held)))
+            shape.host_ports.iter().any(|host_port| other.host_ports.iter().any(|held| ports_conflict(host_port, held)))
         }
         Plugin::NodeVolumeLimits => !other.volumes.own.is_empty() || !other.volumes.shared.is_empty(),
         Plugin::VolumeRestrictions => claims_in_common(shape, other) > 0,

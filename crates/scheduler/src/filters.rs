@@ -60,7 +60,7 @@ impl ClusterView {
 
 /// Source: Kubernetes 1.36 `pkg/kubelet/lifecycle/predicate.go`, `generalFilter`.
 fn check_ending_taints(shape: &PodShape, entry: &NodeEntry) -> Result<(), Refusal> {
-    let ends = entry.node.taints.iter().find(|own| own.effect == TaintEffect::NoExecute && !shape.tolerates(own));
+    let ends = entry.node.taints.iter().find(|taint| taint.effect == TaintEffect::NoExecute && !shape.tolerates(taint));
     ends.map_or(Ok(()), |taint| Err(Refusal::unresolvable(Reason::UntoleratedTaint(*taint))))
 }
 

@@ -176,7 +176,7 @@ impl KnownNodes {
         let known = &mut refusal_of[slot as usize];
         if *known == NOT_ASKED {
             let refusal = filters::check_node(shape, entry).err()?;
-            let at = refusals.iter().position(|own| own.0 == refusal).unwrap_or(refusals.len());
+            let at = refusals.iter().position(|this_refusal| this_refusal.0 == refusal).unwrap_or(refusals.len());
             if at == refusals.len() {
                 refusals.push((refusal, 0));
             }
@@ -197,12 +197,12 @@ impl KnownNodes {
                 self.place_of_refusal(shape, slot, entry);
             }
         }
-        self.refusals.iter().filter(|own| own.1 > 0).map(|(refusal, nodes)| (refusal, *nodes))
+        self.refusals.iter().filter(|refusal| refusal.1 > 0).map(|(refusal, nodes)| (refusal, *nodes))
     }
 
     /// Whether the numbers are those that come of counting.
     pub(super) fn is_coherent(&self) -> bool {
-        let passing = self.status.iter().filter(|own| **own == Status::Passes).count();
+        let passing = self.status.iter().filter(|item| **item == Status::Passes).count();
         let stands = |(place, slot): (usize, &Slot)| self.place[*slot as usize] as usize == place;
         let mut nodes = vec![0; self.refusals.len()];
         for (status, refusal) in self.status.iter().zip(&self.refusal_of) {
@@ -230,12 +230,12 @@ impl KnownNodes {
 }
 
 fn own_scores(config: &SchedulerConfig, view: &ClusterView, shape: &PodShape, entry: &NodeEntry) -> OwnScores {
-    let own = NodeScores::new(config, view, shape, entry);
+    let node_scores = NodeScores::new(config, view, shape, entry);
     OwnScores {
-        fixed: own.fit * Plugin::NodeResourcesFit.weight()
-            + own.balance * Plugin::NodeResourcesBalancedAllocation.weight()
-            + own.images * Plugin::ImageLocality.weight(),
-        soft_taints: own.soft_taints,
-        preferred_affinity: own.preferred_affinity,
+        fixed: node_scores.fit * Plugin::NodeResourcesFit.weight()
+            + node_scores.balance * Plugin::NodeResourcesBalancedAllocation.weight()
+            + node_scores.images * Plugin::ImageLocality.weight(),
+        soft_taints: node_scores.soft_taints,
+        preferred_affinity: node_scores.preferred_affinity,
     }
 }

@@ -146,11 +146,11 @@ impl FreeCapacity {
     pub fn fits(&self, shape: &PodShape) -> bool {
         let fits = |request: i64, left: i64| request <= 0 || request <= left;
         let left = |name| self.extended.iter().find(|entry| entry.0 == name).map_or(0, |entry| entry.1);
-        let own = &shape.requests;
+        let requests = &shape.requests;
         self.pods > 0
-            && fits(own.milli_cpu, self.milli_cpu)
-            && fits(own.memory, self.memory)
-            && fits(own.ephemeral_storage, self.ephemeral_storage)
+            && fits(requests.milli_cpu, self.milli_cpu)
+            && fits(requests.memory, self.memory)
+            && fits(requests.ephemeral_storage, self.ephemeral_storage)
             && shape.extended.iter().all(|&(name, request)| fits(request, left(name)))
             && !shape
                 .host_ports

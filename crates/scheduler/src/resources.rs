@@ -24,10 +24,10 @@ pub(super) fn fits(shape: &PodShape, node: &NodeEntry) -> Result<(), Rejection> 
             resolvable_by_eviction &= request <= allocatable;
         }
     };
-    let (own, offered, used) = (&shape.requests, &node.allocatable, &node.requested);
-    check(ResourceName::CPU, own.milli_cpu, offered.milli_cpu, used.milli_cpu);
-    check(ResourceName::MEMORY, own.memory, offered.memory, used.memory);
-    let (request, storage, used_storage) = (own.ephemeral_storage, offered.ephemeral_storage, used.ephemeral_storage);
+    let (requests, offered, used) = (&shape.requests, &node.allocatable, &node.requested);
+    check(ResourceName::CPU, requests.milli_cpu, offered.milli_cpu, used.milli_cpu);
+    check(ResourceName::MEMORY, requests.memory, offered.memory, used.memory);
+    let (request, storage, used_storage) = (requests.ephemeral_storage, offered.ephemeral_storage, used.ephemeral_storage);
     check(ResourceName::EPHEMERAL_STORAGE, request, storage, used_storage);
     for &(name, request) in &shape.extended {
         check(name, request, node.node.allocatable.get(name), node.extended.get(name));
@@ -37,12 +37,12 @@ pub(super) fn fits(shape: &PodShape, node: &NodeEntry) -> Result<(), Rejection> 
 
 /// Whether [`fits`] would accept the node.
 pub(super) fn has_room(shape: &PodShape, node: &NodeEntry) -> bool {
-    let (own, offered, used) = (&shape.requests, &node.allocatable, &node.requested);
+    let (requests, offered, used) = (&shape.requests, &node.allocatable, &node.requested);
     let fits = |request: i64, allocatable: i64, used: i64| request <= 0 || request <= allocatable - used;
     (node.pods.len() as i64) < node.pods_allowed
-        && fits(own.milli_cpu, offered.milli_cpu, used.milli_cpu)
-        && fits(own.memory, offered.memory, used.memory)
-        && fits(own.ephemeral_storage, offered.ephemeral_storage, used.ephemeral_storage)
+        && fits(requests.milli_cpu, offered.milli_cpu, used.milli_cpu)
+        && fits(requests.memory, offered.memory, used.memory)
+        && fits(requests.ephemeral_storage, offered.ephemeral_storage, used.ephemeral_storage)
         && shape
             .extended
             .iter()
@@ -51,11 +51,11 @@ pub(super) fn has_room(shape: &PodShape, node: &NodeEntry) -> bool {
 
 /// Whether the pod would fit the node if nothing else ran there.
 pub(super) fn fits_when_empty(shape: &PodShape, node: &NodeEntry) -> bool {
-    let (own, offered) = (&shape.requests, &node.allocatable);
+    let (requests, offered) = (&shape.requests, &node.allocatable);
     node.pods_allowed >= 1
-        && own.milli_cpu <= offered.milli_cpu
-        && own.memory <= offered.memory
-        && own.ephemeral_storage <= offered.ephemeral_storage
+        && requests.milli_cpu <= offered.milli_cpu
+        && requests.memory <= offered.memory
+        && requests.ephemeral_storage <= offered.ephemeral_storage
         && shape.extended.iter().all(|&(name, amount)| amount <= node.node.allocatable.get(name))
 }
 
@@ -139,8 +139,8 @@ pub(super) fn balanced_score(version: KubernetesVersion, shape: &PodShape, node:
     if version.has(KubernetesBehaviour::SchedulerSkipsBestEffortBalance) && shape.is_best_effort() {
         return None;
     }
-    let (offered, used, own) = (&node.allocatable, &node.requested, &shape.requests);
-    let with_pod = balance(used.milli_cpu + own.milli_cpu, offered.milli_cpu, used.memory + own.memory, offered.memory);
+    let (offered, used, requests) = (&node.allocatable, &node.requested, &shape.requests);
+    let with_pod = balance(used.milli_cpu + requests.milli_cpu, offered.milli_cpu, used.memory + requests.memory, offered.memory);
     if !version.has(KubernetesBehaviour::SchedulerBalanceChange) {
         return Some(with_pod);
     }
@@ -190,14 +190,14 @@ mod tests {
     #[test]
     fn least_allocated_and_balance_agree_with_values_computed_by_hand() {
         let until_1_35 = KubernetesVersion::from_minor(35).unwrap();
-        for (offered, used, own, least, balance_before, balance_since) in [
+        for (offered, used, pair, least, balance_before, balance_since) in [
             ((4_000, 16), (0, 0), (1_000, 2), 81, 93, 71),
             ((8_000, 32), (4_000, 4), (1_000, 8), 49, 87, 78),
             ((2_000, 8), (500, 6), (500, 1), 31, 81, 78),
             ((4_000, 8), (2_000, 1), (1_000, 1), 50, 75, 72),
         ] {
             let node = node(offered.0, offered.1, used.0, used.1);
-            let shape = pod(own.0, own.1);
+            let shape = pod(pair.0, pair.1);
             assert_eq!(fit_score(&FitScoring::default(), &shape, &node), least);
             assert_eq!(balanced_score(until_1_35, &shape, &node), Some(balance_before));
             assert_eq!(balanced_score(KubernetesVersion::default(), &shape, &node), Some(balance_since));

@@ -195,8 +195,8 @@ impl ShapeCache {
         if let Err(rejection) = self.check_rivals(view, slot, rivals) {
             return Some(rejection);
         }
-        let refuses_before = |own: &&Rejection| self.state.as_ref().is_some_and(|state| state.refuses_before(own));
-        if let Some(refusal) = self.known.refusal(&self.shape, slot, entry).filter(|own| !refuses_before(own)) {
+        let refuses_before = |rejection: &&Rejection| self.state.as_ref().is_some_and(|state| state.refuses_before(rejection));
+        if let Some(refusal) = self.known.refusal(&self.shape, slot, entry).filter(|refusal| !refuses_before(refusal)) {
             return Some(refusal.clone());
         }
         let state = self.state.as_ref()?;
@@ -270,21 +270,21 @@ impl ShapeCache {
 
     /// Fills in the totals of the feasible nodes. Each node passed [`Self::passes`] in this attempt.
     pub(super) fn totals(&mut self, config: &SchedulerConfig, view: &ClusterView, scratch: &mut Scratch) {
-        let Scratch { feasible, totals, raw, known, own, .. } = scratch;
-        own.clear();
-        own.extend(feasible.iter().map(|&slot| self.known.scores(config, view, &self.shape, slot)));
+        let Scratch { feasible, totals, raw, known, own: item, .. } = scratch;
+        item.clear();
+        item.extend(feasible.iter().map(|&slot| self.known.scores(config, view, &self.shape, slot)));
         totals.clear();
-        totals.extend(own.iter().map(|scores| scores.fixed));
-        let own = |raw: &mut Vec<i64>, select: fn(&OwnScores) -> i64| {
+        totals.extend(item.iter().map(|scores| scores.fixed));
+        let make = |raw: &mut Vec<i64>, select: fn(&OwnScores) -> i64| {
             raw.clear();
-            raw.extend(own.iter().map(select));
+            raw.extend(item.iter().map(select));
             scores::range(raw.iter().copied())
         };
-        let range = own(raw, |scores| scores.soft_taints);
+        let range = make(raw, |scores| scores.soft_taints);
         let weight = Plugin::TaintToleration.weight();
         scores::add_weighted(totals, raw, range, known, weight, |raw| scores::in_proportion(raw, range.1, true));
         if !self.shape.spec.node_affinity.preferred.is_empty() {
-            let range = own(raw, |scores| scores.preferred_affinity);
+            let range = make(raw, |scores| scores.preferred_affinity);
             let weight = Plugin::NodeAffinity.weight();
             scores::add_weighted(totals, raw, range, known, weight, |raw| scores::in_proportion(raw, range.1, false));
         }

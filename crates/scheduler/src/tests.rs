@@ -228,17 +228,17 @@ fn plainly(config: &SchedulerConfig, view: &ClusterView, pod: &PendingPod, start
 
 /// Checks a placement, before it is made, against what the specification says, without the scheduler's own counts.
 fn assert_nothing_broken(view: &ClusterView, pod: &PendingPod, node: NodeId) {
-    let own = view.shape_of(pod.shape);
+    let shape = view.shape_of(pod.shape);
     let entries: Vec<_> = view.order().into_iter().filter_map(|slot| view.entry(slot)).collect();
     let target = entries.iter().find(|entry| entry.id == node).unwrap();
-    let mut sum = own.spec.requests();
+    let mut sum = shape.spec.requests();
     target.pods.iter().for_each(|placed| sum.add(&view.shape_of(placed.shape).spec.requests()));
-    let over = |name, amount| own.spec.requests().get(name) > 0 && amount > target.node.allocatable.get(name);
+    let over = |name, amount| shape.spec.requests().get(name) > 0 && amount > target.node.allocatable.get(name);
     assert!(!sum.iter().any(|(name, amount)| over(name, amount)), "{sum} on {}", target.node.allocatable);
     let hard = |taint: &&Taint| taint.effect != TaintEffect::PreferNoSchedule;
-    let untolerated = first_untolerated(target.node.taints.iter().filter(hard), &own.spec.tolerations);
+    let untolerated = first_untolerated(target.node.taints.iter().filter(hard), &shape.spec.tolerations);
     assert_eq!(untolerated, None);
-    assert!(own.spec.selects_node(&target.node.labels, &target.node.name));
+    assert!(shape.spec.selects_node(&target.node.labels, &target.node.name));
     let value = |entry: &NodeEntry, key: Symbol| match key == well_known::HOSTNAME {
         true => Some(Symbol::new(&entry.node.name)),
         false => entry.node.labels.get(key),
@@ -249,7 +249,7 @@ fn assert_nothing_broken(view: &ClusterView, pod: &PendingPod, node: NodeId) {
     };
     for entry in &entries {
         for other in entry.pods.iter().map(|placed| view.shape_of(placed.shape)) {
-            for (owner, meant) in [(own, other), (other, own)] {
+            for (owner, meant) in [(shape, other), (other, shape)] {
                 for term in &owner.spec.pod_anti_affinity.required {
                     let here = value(target, term.topology_key);
                     let together = here.is_some() && here == value(entry, term.topology_key);
@@ -259,15 +259,15 @@ fn assert_nothing_broken(view: &ClusterView, pod: &PendingPod, node: NodeId) {
         }
     }
     let constraints: Vec<&TopologySpread> =
-        own.spec.topology_spread.iter().filter(|c| c.when_unsatisfiable == WhenUnsatisfiable::DoNotSchedule).collect();
+        shape.spec.topology_spread.iter().filter(|c| c.when_unsatisfiable == WhenUnsatisfiable::DoNotSchedule).collect();
     for constraint in &constraints {
         let mut counts: BTreeMap<Symbol, i64> = BTreeMap::new();
         for entry in &entries {
             let has_all = constraints.iter().all(|other| value(entry, other.topology_key).is_some());
             let selected = constraint.node_affinity_policy == NodeInclusionPolicy::Ignore
-                || own.spec.selects_node(&entry.node.labels, &entry.node.name);
+                || shape.spec.selects_node(&entry.node.labels, &entry.node.name);
             let tolerated = constraint.node_taints_policy == NodeInclusionPolicy::Ignore
-                || first_untolerated(entry.node.taints.iter().filter(hard), &own.spec.tolerations).is_none();
+                || first_untolerated(entry.node.taints.iter().filter(hard), &shape.spec.tolerations).is_none();
             let Some(domain) = value(entry, constraint.topology_key).filter(|_| has_all && selected && tolerated)
             else {
                 continue;
@@ -275,14 +275,14 @@ fn assert_nothing_broken(view: &ClusterView, pod: &PendingPod, node: NodeId) {
             let selector = constraint.selector.as_ref().unwrap();
             let counted = entry.pods.iter().filter(|placed| {
                 let other = view.shape_of(placed.shape);
-                !placed.terminating && other.namespace == own.namespace && selector.matches(&other.spec.labels)
+                !placed.terminating && other.namespace == shape.namespace && selector.matches(&other.spec.labels)
             });
             *counts.entry(domain).or_insert(0) += counted.count() as i64;
         }
         let few = (counts.len() as i64) < constraint.min_domains.unwrap_or(1);
         let smallest = if few { 0 } else { counts.values().copied().min().unwrap_or(0) };
         let here = value(target, constraint.topology_key).and_then(|domain| counts.get(&domain)).copied();
-        let with_pod = here.unwrap_or(0) + i64::from(constraint.selector.as_ref().unwrap().matches(&own.spec.labels));
+        let with_pod = here.unwrap_or(0) + i64::from(constraint.selector.as_ref().unwrap().matches(&shape.spec.labels));
         assert!(with_pod - smallest <= constraint.max_skew, "the spread is broken");
     }
 }
@@ -352,8 +352,8 @@ impl Story {
         match found {
             Placement::Node(chosen) => {
                 let verdict = evaluate(&self.scheduler.config, &self.view, &pod);
-                let own = verdict.nodes.iter().find(|node| node.node == chosen.node).unwrap();
-                assert_eq!(own.rejection, None, "a pod went where no filter lets it");
+                let node = verdict.nodes.iter().find(|node| node.node == chosen.node).unwrap();
+                assert_eq!(node.rejection, None, "a pod went where no filter lets it");
                 assert_nothing_broken(&self.view, &pod, chosen.node);
                 let started = SimTime::ZERO + SimDuration::from_secs(i64::from(pod.id.0) % 7);
                 self.view.assume_pod(chosen.node, pod.id, pod.shape, started);

@@ -432,42 +432,42 @@ fn matches_own_affinity(shape: &PodShape) -> bool {
 ///
 /// Source: Kubernetes 1.36 `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go` and `scoring.go`
 /// (`processExistingPod`), `podtopologyspread/common.go` (`countPodsMatchSelector`).
-fn relation(own: &PodShape, other: &PodShape) -> Option<Relation> {
+fn relation(pod_shape: &PodShape, other: &PodShape) -> Option<Relation> {
     let counts = |constraint: &SpreadConstraint| {
         // A selector that selects everything counts nothing.
-        own.namespace == other.namespace
+        pod_shape.namespace == other.namespace
             && constraint.selector.as_ref().is_some_and(|selector| {
                 !(selector.match_labels.is_empty() && selector.expressions.is_empty())
                     && selector.matches(&other.spec.labels)
             })
     };
     let mut affinity = Vec::new();
-    if !own.required_affinity.is_empty() && own.required_affinity.iter().all(|term| term.matches(other)) {
-        affinity.extend(own.required_affinity.iter().map(|term| (Counter::Affinity(term.key), term.key, 1)));
+    if !pod_shape.required_affinity.is_empty() && pod_shape.required_affinity.iter().all(|term| term.matches(other)) {
+        affinity.extend(pod_shape.required_affinity.iter().map(|term| (Counter::Affinity(term.key), term.key, 1)));
     }
-    for term in own.required_anti_affinity.iter().filter(|term| term.matches(other)) {
+    for term in pod_shape.required_anti_affinity.iter().filter(|term| term.matches(other)) {
         affinity.push((Counter::AntiAffinity(term.key), term.key, 1));
     }
-    for term in other.required_anti_affinity.iter().filter(|term| term.matches(own)) {
+    for term in other.required_anti_affinity.iter().filter(|term| term.matches(pod_shape)) {
         affinity.push((Counter::ExistingAntiAffinity(term.key), term.key, 1));
     }
     let mut prefer = |key: KeyIndex, weight: i64| affinity.push((Counter::Preferred(key), key, weight));
-    for (terms, sign) in [(&own.preferred_affinity, 1), (&own.preferred_anti_affinity, -1)] {
+    for (terms, sign) in [(&pod_shape.preferred_affinity, 1), (&pod_shape.preferred_anti_affinity, -1)] {
         for (weight, term) in terms.iter().filter(|(_, term)| term.matches(other)) {
             prefer(term.key, sign * weight);
         }
     }
-    for term in other.required_affinity.iter().filter(|term| term.matches(own)) {
+    for term in other.required_affinity.iter().filter(|term| term.matches(pod_shape)) {
         prefer(term.key, HARD_POD_AFFINITY_WEIGHT);
     }
     for (terms, sign) in [(&other.preferred_affinity, 1), (&other.preferred_anti_affinity, -1)] {
-        for (weight, term) in terms.iter().filter(|(_, term)| term.matches(own)) {
+        for (weight, term) in terms.iter().filter(|(_, term)| term.matches(pod_shape)) {
             prefer(term.key, sign * weight);
         }
     }
-    let hard: Vec<bool> = own.hard_spread.iter().map(counts).collect();
-    let soft: Vec<bool> = own.soft_spread.iter().map(counts).collect();
-    let claims = claims_in_common(own, other) as i64;
+    let hard: Vec<bool> = pod_shape.hard_spread.iter().map(counts).collect();
+    let soft: Vec<bool> = pod_shape.soft_spread.iter().map(counts).collect();
+    let claims = claims_in_common(pod_shape, other) as i64;
     let counts = claims > 0 || !affinity.is_empty() || hard.contains(&true) || soft.contains(&true);
     counts.then_some(Relation { hard, soft, affinity, claims })
 }

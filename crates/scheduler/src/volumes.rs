@@ -59,8 +59,8 @@ impl PodVolumes {
                 (None, _) => {}
                 (Some(driver), ClaimSource::Named) => all.shared.push((driver, claim.name)),
                 (Some(driver), ClaimSource::Ephemeral(_) | ClaimSource::Template(_)) => {
-                    match all.own.iter_mut().find(|own| own.0 == driver) {
-                        Some(own) => own.1 += 1,
+                    match all.own.iter_mut().find(|pair| pair.0 == driver) {
+                        Some(pair) => pair.1 += 1,
                         None => all.own.push((driver, 1)),
                     }
                 }
@@ -108,10 +108,10 @@ fn places(terms: &[NodeSelectorTerm]) -> Option<Vec<NodeSelectorTerm>> {
 /// Source: Kubernetes 1.36 `plugins/nodevolumelimits/csi.go`, `Filter`.
 pub(super) fn check_limits(shape: &PodShape, entry: &NodeEntry) -> Result<(), Refusal> {
     let exceeded = |&(driver, limit): &(Symbol, u32)| {
-        let own = shape.volumes.own.iter().find(|own| own.0 == driver).map_or(0, |own| own.1);
+        let volume = shape.volumes.own.iter().find(|volume| volume.0 == driver).map_or(0, |volume| volume.1);
         let of_driver = shape.volumes.shared.iter().filter(|shared| shared.0 == driver);
         let new = of_driver.filter(|shared| !entry.attached.holds(shape.namespace, **shared)).count();
-        let more = own as usize + new;
+        let more = volume as usize + new;
         more > 0 && entry.attached.count(driver) + more > limit as usize
     };
     if entry.node.volume_limits.iter().any(exceeded) {
@@ -149,8 +149,8 @@ pub(super) struct Attached {
 
 impl Attached {
     fn count(&self, driver: Symbol) -> usize {
-        let own: u32 = self.own.iter().filter(|own| own.0 == driver).map(|own| own.1).sum();
-        own as usize + self.shared.iter().filter(|shared| shared.0.1.0 == driver).count()
+        let number: u32 = self.own.iter().filter(|pair| pair.0 == driver).map(|pair| pair.1).sum();
+        number as usize + self.shared.iter().filter(|shared| shared.0.1.0 == driver).count()
     }
 
     fn holds(&self, namespace: Symbol, claim: DriverClaim) -> bool {
@@ -251,20 +251,20 @@ mod tests {
     fn a_claim_for_one_pod_keeps_others_from_every_node_and_a_more_important_pod_takes_it() {
         let mut view = view(&["a", "b"], 9);
         let claim = || PodVolumes { one_pod: vec![Symbol::new("data")], ..PodVolumes::default() };
-        let own = shape(&mut view, claim());
+        let this_shape = shape(&mut view, claim());
         let urgent = Arc::new(PodSpec { priority: 9, ..PodSpec::default() });
         let urgent = view.shape_with_volumes(well_known::DEFAULT, &urgent, None, claim());
         let elsewhere = view.shape_with_volumes(Symbol::new("other"), &Arc::new(PodSpec::default()), None, claim());
-        assert!(place(&view, own).is_ok());
-        view.place(NodeId(1), PodId(0), own);
+        assert!(place(&view, this_shape).is_ok());
+        view.place(NodeId(1), PodId(0), this_shape);
         let refusal = "0/2 nodes are available: 2 node has pod using PersistentVolumeClaim with the same name and \
             ReadWriteOncePod access mode.";
-        assert_eq!(place(&view, own), Err(refusal.to_owned()));
+        assert_eq!(place(&view, this_shape), Err(refusal.to_owned()));
         let bound = shape(&mut view, PodVolumes { bound: vec![in_zone("b")], ..claim() });
         assert_eq!(place(&view, bound), Err(refusal.to_owned()), "that goes before where the volume is");
         assert!(place(&view, elsewhere).is_ok(), "a claim of another namespace");
         let mut predicates = Predicates::default();
-        assert!([NodeId(0), NodeId(1)].iter().all(|&node| !predicates.passes(&view, own, node)));
+        assert!([NodeId(0), NodeId(1)].iter().all(|&node| !predicates.passes(&view, this_shape, node)));
         let mut scheduler = Scheduler::new(SchedulerConfig::default());
         let pod = PendingPod { id: PodId(91), shape: urgent, pinned_to: None };
         let tie = TieBreak::of_version(KubernetesVersion::default(), 0);
@@ -272,22 +272,22 @@ mod tests {
         let found = scheduler.preempt(&view, &pod, &[], 0).unwrap();
         assert_eq!((found.node, found.victims), (NodeId(1), vec![PodId(0)]));
         view.forget_pod(PodId(0));
-        assert!(place(&view, own).is_ok() && predicates.passes(&view, own, NodeId(0)));
+        assert!(place(&view, this_shape).is_ok() && predicates.passes(&view, this_shape, NodeId(0)));
     }
 
     #[test]
     fn a_node_attaches_so_many_volumes_and_one_that_it_has_counts_once() {
         let mut view = view(&["a"], 2);
-        let own = PodVolumes { own: vec![(well_known::EBS_DRIVER, 1)], ..PodVolumes::default() };
+        let pod_volumes = PodVolumes { own: vec![(well_known::EBS_DRIVER, 1)], ..PodVolumes::default() };
         let shared = (well_known::EBS_DRIVER, Symbol::new("shared"));
         let shared = PodVolumes { shared: vec![shared], ..PodVolumes::default() };
-        let (own, shared) = (shape(&mut view, own), shape(&mut view, shared));
-        view.place(NodeId(0), PodId(0), own);
+        let (shape, shared) = (shape(&mut view, pod_volumes), shape(&mut view, shared));
+        view.place(NodeId(0), PodId(0), shape);
         view.place(NodeId(0), PodId(1), shared);
         assert_eq!(place(&view, shared), Ok(NodeId(0)));
         let refusal = "0/1 nodes are available: 1 node(s) exceed max volume count.";
-        assert_eq!(place(&view, own), Err(refusal.to_owned()));
+        assert_eq!(place(&view, shape), Err(refusal.to_owned()));
         view.forget_pod(PodId(1));
-        assert_eq!(place(&view, own), Ok(NodeId(0)));
+        assert_eq!(place(&view, shape), Ok(NodeId(0)));
     }
 }

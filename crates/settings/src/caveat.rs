@@ -180,12 +180,12 @@ impl Caveats {
 
     /// Those that are about more than what changes nothing.
     pub fn telling(&self) -> impl Iterator<Item = &Caveat> {
-        self.list.iter().filter(|own| own.effect != Effect::Harmless)
+        self.list.iter().filter(|caveat| caveat.effect != Effect::Harmless)
     }
 
     /// Those that change nothing.
     pub fn harmless_ones(&self) -> impl Iterator<Item = &Caveat> {
-        self.list.iter().filter(|own| own.effect == Effect::Harmless)
+        self.list.iter().filter(|caveat| caveat.effect == Effect::Harmless)
     }
 
     /// The sentences with the ids of their lints.
@@ -195,7 +195,7 @@ impl Caveats {
 
     /// The sentences alone, without the ids of their lints.
     pub fn texts(&self) -> Vec<String> {
-        self.list.iter().map(|own| own.text.clone()).collect()
+        self.list.iter().map(|item| item.text.clone()).collect()
     }
 }
 
@@ -221,9 +221,9 @@ impl<'a> Extend<&'a Caveat> for Caveats {
 
 impl FromIterator<Caveat> for Caveats {
     fn from_iter<I: IntoIterator<Item = Caveat>>(all: I) -> Self {
-        let mut own = Self::new();
-        own.extend(all);
-        own
+        let mut caveats = Self::new();
+        caveats.extend(all);
+        caveats
     }
 }
 
@@ -275,7 +275,7 @@ mod tests {
         // As releases wrote it that knew no effects and no lints.
         let earlier: Caveats = serde_json::from_str(r#"{"warnings": ["a", "b"]}"#)?;
         assert_eq!(earlier.texts(), ["a", "b"]);
-        assert!(earlier.iter().all(|own| own.effect() == Effect::MayChangeAnswer && own.id().is_none()));
+        assert!(earlier.iter().all(|earlier| earlier.effect() == Effect::MayChangeAnswer && earlier.id().is_none()));
         Ok(())
     }
 

@@ -49,7 +49,7 @@ impl WaitMeasure {
 impl fmt::Display for WaitLimit {
     /// `p95 wait of shop/web`, `mean wait of priority 1000`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let key = WaitMeasure::ALL.iter().find(|(_, own)| *own == self.measure).map_or("", |(key, _)| key);
+        let key = WaitMeasure::ALL.iter().find(|(_, key)| *key == self.measure).map_or("", |(key, _)| key);
         match self.whose {
             Waiting::Workload(name) => write!(f, "{key} wait of {name}"),
             Waiting::Priority(priority) => write!(f, "{key} wait of priority {priority}"),

@@ -72,17 +72,17 @@ impl SinglePass<'_> {
     }
 
     fn ask(&self, pool: usize, pod: usize, taken_on: bool, outcome: &PodOutcome) -> PoolVerdict {
-        let own = &self.question.node_pools[pool];
-        let nothing = |refusal: String| PoolVerdict::without_types(own.name, refusal);
-        if let Some(aside) = PoolVerdict::aside(own) {
+        let node_pool = &self.question.node_pools[pool];
+        let nothing = |refusal: String| PoolVerdict::without_types(node_pool.name, refusal);
+        if let Some(aside) = PoolVerdict::aside(node_pool) {
             return aside;
         }
         let types = (self.question.karpenter, &self.types[pool][..]);
         if !taken_on {
             return nothing("it was not asked: no pass takes the pod on".to_owned());
         }
-        if let Some(refusal) = refusal_of(&self.plan, own.name, self.asked.iter().position(|&asked| asked == pod)) {
-            return PoolVerdict::refused(own.name, refusal, types);
+        if let Some(refusal) = refusal_of(&self.plan, node_pool.name, self.asked.iter().position(|&asked| asked == pod)) {
+            return PoolVerdict::refused(node_pool.name, refusal, types);
         }
         if let PodOutcome::NewNode(claim) = outcome
             && self.plan.claims[*claim].pool == pool
@@ -93,8 +93,8 @@ impl SinglePass<'_> {
         if let Some(claim) = alone.claims.first() {
             return PoolVerdict::usable(claim, types);
         }
-        match (refusal_of(&alone, own.name, Some(0)), alone.unschedulable.first()) {
-            (Some(refusal), _) => PoolVerdict::refused(own.name, refusal, types),
+        match (refusal_of(&alone, node_pool.name, Some(0)), alone.unschedulable.first()) {
+            (Some(refusal), _) => PoolVerdict::refused(node_pool.name, refusal, types),
             (None, Some(unplaced)) => nothing(unplaced.reason.to_string()),
             (None, None) => nothing("it has no answer".to_owned()),
         }

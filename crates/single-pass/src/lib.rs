@@ -105,7 +105,7 @@ impl<'q> SinglePass<'q> {
         let billed = self.question.region.compared_as_billed();
         let elsewhere = self.question.price_list.name != self.question.region.name;
         // Overlays change what is compared and not what is billed; what they add to nodes is there.
-        let overlaid = self.question.node_overlays.iter().any(|own| own.price.is_some());
+        let overlaid = self.question.node_overlays.iter().any(|node_overlay| node_overlay.price.is_some());
         let own_prices = (elsewhere || billed.is_some() || overlaid).then(|| {
             let region = billed.as_ref().unwrap_or(&self.question.region);
             let mut types = types_of_pools(
@@ -115,7 +115,7 @@ impl<'q> SinglePass<'q> {
                 &self.question.node_pools,
                 self.question.setup.provider,
             );
-            let without_price = |own: &NodeOverlay| NodeOverlay { price: None, ..own.clone() };
+            let without_price = |node_overlay: &NodeOverlay| NodeOverlay { price: None, ..node_overlay.clone() };
             let overlays: Vec<NodeOverlay> = self.question.node_overlays.iter().map(without_price).collect();
             lay_overlays(self.question.karpenter, &overlays, &self.question.node_pools, &mut types);
             types
@@ -229,7 +229,7 @@ fn asking<R>(
         question.namespaces.iter().map(|(name, labels)| NamespaceView { name: *name, labels }).collect();
     let displaced: Vec<(usize, usize)> = asked.iter().filter_map(|&pod| question.pods[pod].leaves).collect();
     let nodes = question.nodes.iter().enumerate();
-    let bound: Vec<Vec<BoundPod<'_>>> = nodes.map(|(node, own)| bound_pods(&own.pods, node, &displaced)).collect();
+    let bound: Vec<Vec<BoundPod<'_>>> = nodes.map(|(node, this_node)| bound_pods(&this_node.pods, node, &displaced)).collect();
     let nodes: Vec<NodeView<'_>> =
         question.nodes.iter().zip(&bound).map(|(node, pods)| node_view(node, pods, offered)).collect();
     let pods: Vec<PendingPod<'_>> = asked
@@ -295,13 +295,13 @@ fn launch(
     claim: &PlannedClaim,
 ) -> Result<LaunchRequest, SelectionError> {
     let types = &types[claim.pool];
-    let own = claim.instance_types.iter().map(|kind| Choice::new(&types[kind.index as usize], &claim.requirements));
-    let own: Vec<Choice<'_>> = own.collect();
+    let choice = claim.instance_types.iter().map(|kind| Choice::new(&types[kind.index as usize], &claim.requirements));
+    let choices: Vec<Choice<'_>> = choice.collect();
     select(&LaunchView {
         karpenter: question.karpenter,
         requirements: &claim.requirements,
         requests: &claim.requests,
-        types: &own,
+        types: &choices,
         min_values: question.setup.packing_options().min_values,
     })
 }

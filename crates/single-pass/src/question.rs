@@ -167,8 +167,8 @@ pub(crate) fn last_heard_of(
     waiting: &[NamedPod],
     claims: &[NodeClaimObject],
 ) -> Option<SimTime> {
-    let of_nodes = nodes.iter().flat_map(|own| [own.node.created, own.node.heard_of]).flatten();
-    let pods = nodes.iter().flat_map(|own| &own.pods).chain(waiting);
+    let of_nodes = nodes.iter().flat_map(|node| [node.node.created, node.node.heard_of]).flatten();
+    let pods = nodes.iter().flat_map(|node| &node.pods).chain(waiting);
     let of_pods = pods.map(|pod| pod.created).filter(|&at| at < LAST);
     let of_claims = claims.iter().flat_map(|claim| [claim.initialized, claim.last_pod_event]).flatten();
     of_nodes.chain(of_pods).chain(of_claims).max()
@@ -302,12 +302,12 @@ impl PackingQuestion {
     /// daemons and static ones, are gone with it.
     #[must_use]
     pub fn repacked(mut self) -> Self {
-        let (anew, kept) = self.nodes.into_iter().partition(|own| own.node.labels.get(well_known::NODEPOOL).is_some());
+        let (anew, kept) = self.nodes.into_iter().partition(|node| node.node.labels.get(well_known::NODEPOOL).is_some());
         (self.nodes, self.node_claims) = (kept, Vec::new());
         self.pods.retain(|pod| pod.leaves.is_none());
         let of_node = |pod: &NamedPod| matches!(pod.spec.owner, OwnerKind::DaemonSet | OwnerKind::Node);
         let nodes: Vec<NodeWithPods> = anew;
-        for mut pod in nodes.into_iter().flat_map(|own| own.pods).filter(|pod| !of_node(pod) && !pod.deleting) {
+        for mut pod in nodes.into_iter().flat_map(|node| node.pods).filter(|pod| !of_node(pod) && !pod.deleting) {
             Arc::make_mut(&mut pod.spec).node_name = None;
             (pod.phase, pod.ready, pod.verdict) = (PodPhase::Pending, false, SchedulerVerdict::Unschedulable);
             self.pods.push(pod);
@@ -350,23 +350,23 @@ fn whose(
     objects: &mut Manifests,
     warnings: &mut Vec<Warning>,
 ) -> KarpenterSetup {
-    if pools.is_empty() || !pools.iter().all(|own| own.auto_mode) {
-        for pool in pools.iter().filter(|own| own.auto_mode) {
+    if pools.is_empty() || !pools.iter().all(|pool| pool.auto_mode) {
+        for pool in pools.iter().filter(|pool| pool.auto_mode) {
             let text = format!("NodePool {} is of EKS Auto Mode and is left out: others are Karpenter's", pool.name);
             warnings.push(Warning::from_lint(&lints::AUTO_MODE_POOL_IGNORED, text));
         }
-        pools.retain(|own| !own.auto_mode);
-        objects.node_classes.retain(|own| !own.auto_mode);
+        pools.retain(|pool| !pool.auto_mode);
+        objects.node_classes.retain(|node_class| !node_class.auto_mode);
         return karpenter;
     }
     pools.iter_mut().for_each(auto_mode::complete_pool);
-    objects.node_classes.retain(|own| own.auto_mode);
+    objects.node_classes.retain(|node_class| node_class.auto_mode);
     for pool in &*pools {
-        if !objects.node_classes.iter().any(|own| own.name == pool.node_class) {
+        if !objects.node_classes.iter().any(|node_class| node_class.name == pool.node_class) {
             objects.node_classes.push(auto_mode::node_class(pool.node_class));
         }
     }
-    objects.daemon_sets.iter_mut().filter(|own| auto_mode::is_part_of_nodes(own)).for_each(auto_mode::keep_off);
+    objects.daemon_sets.iter_mut().filter(|daemon_set| auto_mode::is_part_of_nodes(daemon_set)).for_each(auto_mode::keep_off);
     let kubernetes = karpenter.kubernetes;
     KarpenterSetup { kubernetes, ..KarpenterSetup::of_release(KarpenterVersion::AUTO_MODE, "EKS Auto Mode") }
 }
@@ -379,12 +379,12 @@ fn whose(
 /// `pkg/controllers/provisioning/provisioner.go`, `getDaemonSetPods`.
 fn daemons(objects: &Manifests, karpenter: KarpenterVersion) -> Vec<(ObjectName, Arc<PodSpec>)> {
     let live = |set: &DaemonSet| {
-        let own = |pod: &&PodObject| {
+        let matches = |pod: &&PodObject| {
             pod.spec.owner == OwnerKind::DaemonSet
                 && pod.name.namespace == set.name.namespace
                 && pod.controller == Some(set.name.name)
         };
-        let newest = objects.pods.iter().filter(own).max_by_key(|pod| pod.created)?;
+        let newest = objects.pods.iter().filter(matches).max_by_key(|pod| pod.created)?;
         let mut spec = unpinned(&newest.spec);
         spec.node_affinity.required.clone_from(&set.template.node_affinity.required);
         Some(Arc::new(spec))
@@ -505,8 +505,8 @@ fn leaving(nodes: &[NodeWithPods]) -> Vec<NamedPod> {
 }
 
 fn with_limits(node: NodeObject, limits: &[AttachLimits]) -> NodeWithPods {
-    let own = limits.iter().find(|own| own.node.as_str() == node.name);
-    let volume_limits = own.map_or(Vec::new(), |own| own.drivers.clone());
+    let limit = limits.iter().find(|limit| limit.node.as_str() == node.name);
+    let volume_limits = limit.map_or(Vec::new(), |limit| limit.drivers.clone());
     NodeWithPods { node: completed(node), pods: Vec::new(), volume_limits }
 }
 
@@ -554,13 +554,13 @@ fn named(pod: PodObject) -> NamedPod {
 /// The replicas of a Deployment that are not among `pods`.
 fn missing_pods(deployment: &Deployment, pods: &[PodObject]) -> Vec<NamedPod> {
     let ObjectName { namespace, name } = deployment.name;
-    let own = |pod: &&PodObject| {
+    let matches = |pod: &&PodObject| {
         pod.name.namespace == namespace
             && pod.spec.owner == OwnerKind::ReplicaSet
             && !pod.phase.is_terminal()
             && deployment.selector.matches(&pod.spec.labels)
     };
-    let exist = u32::try_from(pods.iter().filter(own).count()).unwrap_or(u32::MAX);
+    let exist = u32::try_from(pods.iter().filter(matches).count()).unwrap_or(u32::MAX);
     let wanted = deployment.replicas.unwrap_or(1);
     NamedPod::replicas(namespace, name.as_str(), wanted.saturating_sub(exist), &deployment.template)
 }
@@ -568,14 +568,14 @@ fn missing_pods(deployment: &Deployment, pods: &[PodObject]) -> Vec<NamedPod> {
 /// The pods of a StatefulSet that are not among `pods`.
 fn missing_ordinals(set: &StatefulSet, pods: &[PodObject]) -> Vec<NamedPod> {
     let ObjectName { namespace, name } = set.name;
-    let exists = |pod: &PodObject, own: &str| {
-        pod.name.namespace == namespace && pod.name.name.as_str() == own && !pod.phase.is_terminal()
+    let exists = |pod: &PodObject, text: &str| {
+        pod.name.namespace == namespace && pod.name.name.as_str() == text && !pod.phase.is_terminal()
     };
     let ordinals = (0..set.replicas.unwrap_or(1)).map(|place| set.first_ordinal.saturating_add(place));
     ordinals
         .map(|ordinal| format!("{name}-{ordinal}"))
-        .filter(|own| !pods.iter().any(|pod| exists(pod, own)))
-        .map(|own| waiting_pod(namespace, format!("{namespace}/{name}"), own, &set.template))
+        .filter(|text| !pods.iter().any(|pod| exists(pod, text)))
+        .map(|text| waiting_pod(namespace, format!("{namespace}/{name}"), text, &set.template))
         .collect()
 }
 

@@ -43,11 +43,11 @@ impl KarpenterSetup {
 
     /// The packer's options, as far as the release has them.
     pub fn packing_options(&self) -> PackingOptions {
-        let (behaviour, own) = (Behaviour::for_release(self.release()), PackingOptions::default());
+        let (behaviour, packing_options) = (Behaviour::for_release(self.release()), PackingOptions::default());
         PackingOptions {
-            preferences: if behaviour.knows_preference_policy { self.flags.preferences } else { own.preferences },
-            min_values: if behaviour.knows_min_values_policy { self.flags.min_values } else { own.min_values },
-            ..own
+            preferences: if behaviour.knows_preference_policy { self.flags.preferences } else { packing_options.preferences },
+            min_values: if behaviour.knows_min_values_policy { self.flags.min_values } else { packing_options.min_values },
+            ..packing_options
         }
     }
 }

@@ -252,10 +252,10 @@ pub fn missing_labels(
     region: &Region,
     release: KarpenterVersion,
 ) -> Labels {
-    let pool = labels.get(well_known::NODEPOOL).and_then(|name| pools.iter().find(|own| own.name == name));
+    let pool = labels.get(well_known::NODEPOOL).and_then(|name| pools.iter().find(|pool| pool.name == name));
     let kind = labels.get(well_known::INSTANCE_TYPE).and_then(|kind| region.instance_type(kind));
     let (Some(pool), Some(kind)) = (pool, kind) else { return Labels::new() };
-    let class = classes.iter().find(|own| own.name == pool.node_class).cloned();
+    let class = classes.iter().find(|class| class.name == pool.node_class).cloned();
     let class = class.unwrap_or_else(|| NodeClass::named(pool.node_class));
     let all = labels_of_node(&kind.facts, &class, release);
     all.iter().filter(|(key, _)| labels.get(*key).is_none()).collect()
@@ -271,8 +271,8 @@ struct Builder {
 }
 
 impl Builder {
-    fn node(&mut self, own: &NodeWithPods, question: &PackingQuestion, claim: Option<&NodeClaimObject>, now: SimTime) {
-        let NodeWithPods { node, pods, volume_limits } = own;
+    fn node(&mut self, this_node: &NodeWithPods, question: &PackingQuestion, claim: Option<&NodeClaimObject>, now: SimTime) {
+        let NodeWithPods { node, pods, volume_limits } = this_node;
         let (pools, classes) = (&question.node_pools, &question.node_classes);
         let missing = missing_labels(&node.labels, pools, classes, &question.region, question.karpenter);
         let pool = node.labels.get(well_known::NODEPOOL);
@@ -333,7 +333,7 @@ impl Builder {
 
     /// Each workload wants the pods that it has: those that a Deployment lacks are among those that wait.
     fn count_replicas(&mut self) {
-        let counts: Vec<_> = self.cluster.workloads().map(|(id, own)| (id, own.pods.len())).collect();
+        let counts: Vec<_> = self.cluster.workloads().map(|(id, workload)| (id, workload.pods.len())).collect();
         for (workload, pods) in counts {
             self.cluster.set_replicas(workload, u32::try_from(pods).unwrap_or(u32::MAX));
         }

@@ -32,7 +32,7 @@ fn a_node_offers_the_disk_that_its_group_orders() {
     ] {
         let read = groups("managedNodeGroups", rest).unwrap();
         let node = node_of_group(&facts("m5.large"), &read.node_groups[0], Measured::default(), None);
-        let disk = |own: &nodecast_model::domain::Resources| own.get(ResourceName::EPHEMERAL_STORAGE);
+        let disk = |resources: &nodecast_model::domain::Resources| resources.get(ResourceName::EPHEMERAL_STORAGE);
         let bytes: i64 = gib << 30;
         assert_eq!(disk(&node.capacity), bytes, "{rest}");
         // A tenth is kept free, and 1 GiB is the kubelet's.

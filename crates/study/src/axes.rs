@@ -113,7 +113,7 @@ impl Axis {
             // A value that stands twice is tried once.
             Values::List(values) => {
                 let mut seen = FxHashSet::default();
-                Ok(values.iter().filter(|own| seen.insert(own.as_str())).cloned().collect())
+                Ok(values.iter().filter(|value| seen.insert(value.as_str())).cloned().collect())
             }
             Values::Range(range) => range.grid(&self.path),
         }
@@ -172,7 +172,7 @@ impl Range {
         let alike = low_suffix.is_empty() || low_suffix == suffix;
         let step = match step {
             None => None,
-            Some(Some((step, own))) if own == suffix || own.is_empty() => Some(step),
+            Some(Some((step, item))) if item == suffix || item.is_empty() => Some(step),
             Some(_) => return Ok(None),
         };
         if !alike {
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn a_value_that_stands_twice_is_tried_once() {
         let axis = Axis::parse("replicas=2,2,4,2").unwrap();
-        let tried: Vec<String> = grid(&[axis]).unwrap().into_iter().map(|own| own[0].1.clone()).collect();
+        let tried: Vec<String> = grid(&[axis]).unwrap().into_iter().map(|item| item[0].1.clone()).collect();
         assert_eq!(tried, ["2", "4"]);
     }
 

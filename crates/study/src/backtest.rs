@@ -211,7 +211,7 @@ fn type_hours(recorded: &History, simulations: &[History], stretch: Stretch, bas
     for (kind, hours) in hours_by_type(recorded, stretch.recorded, basis) {
         all.entry(kind).or_default().0 += hours / days;
     }
-    for (kind, hours) in simulations.iter().flat_map(|own| hours_by_type(own, stretch.simulated, basis)) {
+    for (kind, hours) in simulations.iter().flat_map(|simulation| hours_by_type(simulation, stretch.simulated, basis)) {
         all.entry(kind).or_default().1 += hours / days / simulations.len() as f64;
     }
     let row = |(kind, (observed, simulated)): (Symbol, (f64, f64))| TypeHours {
@@ -221,7 +221,7 @@ fn type_hours(recorded: &History, simulations: &[History], stretch: Stretch, bas
     };
     let mut rows: Vec<TypeHours> = all.into_iter().map(row).collect();
     rows.sort_by(|one, other| {
-        let most = |own: &TypeHours| own.observed.max(own.simulated);
+        let most = |type_hours: &TypeHours| type_hours.observed.max(type_hours.simulated);
         most(other).total_cmp(&most(one)).then(one.instance_type.cmp(&other.instance_type))
     });
     rows
@@ -241,7 +241,7 @@ pub fn findings(
         prices = prices.with_catalogue(region);
     }
     let mut unpriced = prices.unknown_of(recorded, stretch.recorded, basis);
-    unpriced.extend(simulations.iter().flat_map(|own| prices.unknown_of(own, stretch.simulated, basis)));
+    unpriced.extend(simulations.iter().flat_map(|simulation| prices.unknown_of(simulation, stretch.simulated, basis)));
     // A sum that lacks some nodes on one side says nothing.
     let prices = unpriced.is_empty().then_some(&prices);
     let observed = readings(recorded, stretch.recorded, basis, prices);

@@ -89,41 +89,41 @@ impl Baseline {
             }
             (!value.is_finite() || *value < 0.0).then(|| format!("its tolerance of `{name}` is {value}"))
         };
-        let of_time = |own: &ScenarioBaseline| {
-            let mut texts = own.duration.iter().chain(&own.simulated);
+        let of_time = |scenario_baseline: &ScenarioBaseline| {
+            let mut texts = scenario_baseline.duration.iter().chain(&scenario_baseline.simulated);
             let text = texts.find(|text| text.parse::<SimDuration>().is_err())?;
-            Some(format!("its duration of `{}` is `{text}`, which is no span of time", own.scenario))
+            Some(format!("its duration of `{}` is `{text}`, which is no span of time", scenario_baseline.scenario))
         };
         self.tolerances.iter().find_map(wrong).or_else(|| self.scenarios.iter().find_map(of_time))
     }
 
     /// How long runs of a scenario are where it does not say so itself.
     pub fn duration(&self, scenario: &str) -> Option<SimDuration> {
-        let own = self.scenarios.iter().find(|own| own.scenario == scenario)?;
-        own.duration.as_ref()?.parse().ok()
+        let scenario = self.scenarios.iter().find(|this_scenario| this_scenario.scenario == scenario)?;
+        scenario.duration.as_ref()?.parse().ok()
     }
 
     /// How long the runs of a scenario were; `None` where the baseline does not say.
     pub fn simulated(&self, scenario: &str) -> Option<SimDuration> {
-        let own = self.scenarios.iter().find(|own| own.scenario == scenario)?;
-        own.simulated.as_ref().or(own.duration.as_ref())?.parse().ok()
+        let scenario = self.scenarios.iter().find(|this_scenario| this_scenario.scenario == scenario)?;
+        scenario.simulated.as_ref().or(scenario.duration.as_ref())?.parse().ok()
     }
 
     /// The first policy that the baseline has of one of the scenarios `checked` and that none of the results `now` is of.
     pub fn gone(&self, checked: &[String], now: &[&ScenarioBaseline]) -> Option<&ScenarioBaseline> {
         let is_there =
-            |own: &ScenarioBaseline| now.iter().any(|new| (&new.scenario, &new.policy) == (&own.scenario, &own.policy));
-        self.scenarios.iter().find(|own| checked.contains(&own.scenario) && !is_there(own))
+            |scenario_baseline: &ScenarioBaseline| now.iter().any(|new| (&new.scenario, &new.policy) == (&scenario_baseline.scenario, &scenario_baseline.policy));
+        self.scenarios.iter().find(|scenario| checked.contains(&scenario.scenario) && !is_there(scenario))
     }
 
     /// Whether any scenario of the baseline has this figure.
     pub fn knows(&self, figure: &Figure) -> bool {
-        self.scenarios.iter().any(|own| own.figures.contains_key(figure.name))
+        self.scenarios.iter().any(|scenario| scenario.figures.contains_key(figure.name))
     }
 
     fn tolerance(&self, figure: &Figure, stated: Option<f64>) -> f64 {
-        let own = self.tolerances.get(figure.name).copied();
-        own.or(stated).or_else(|| self.tolerances.get("default").copied()).unwrap_or(DEFAULT_TOLERANCE)
+        let tolerance = self.tolerances.get(figure.name).copied();
+        tolerance.or(stated).or_else(|| self.tolerances.get("default").copied()).unwrap_or(DEFAULT_TOLERANCE)
     }
 
     /// The baseline as a file: two spaces of indentation, a line feed at the end.
@@ -425,11 +425,11 @@ mod tests {
         let now = figures(&[("request_p99", 1.0), ("requests_lost", 0.02), ("workloads_silent", 1.0)]);
         let movements = check(&baseline, &now, None).unwrap();
         let worse: Vec<&str> =
-            movements.iter().filter(|own| own.standing == Standing::Worse).map(|own| own.figure).collect();
+            movements.iter().filter(|movement| movement.standing == Standing::Worse).map(|movement| movement.figure).collect();
         assert_eq!(worse, ["workloads_silent"]);
         // What the baseline does not know nobody is held to.
         let older = Baseline::new(BTreeMap::new(), vec![figures(&[("request_p99", 2.0)])]);
-        assert!(check(&older, &now, None).unwrap().iter().all(|own| own.standing != Standing::Worse));
+        assert!(check(&older, &now, None).unwrap().iter().all(|check| check.standing != Standing::Worse));
     }
 
     #[test]
@@ -437,7 +437,7 @@ mod tests {
         let other = ScenarioBaseline { policy: "q".into(), ..figures(&[]) };
         let baseline = Baseline::new(BTreeMap::new(), vec![figures(&[]), other.clone()]);
         let (now, checked) = (figures(&[]), ["s.yaml".to_owned()]);
-        assert_eq!(baseline.gone(&checked, &[&now]).map(|own| own.policy.as_str()), Some("q"));
+        assert_eq!(baseline.gone(&checked, &[&now]).map(|item| item.policy.as_str()), Some("q"));
         assert_eq!(baseline.gone(&checked, &[&now, &other]), None);
         // Scenarios that nobody has asked about may have what they want.
         assert_eq!(baseline.gone(&["t.yaml".to_owned()], &[&now]), None);
@@ -446,9 +446,9 @@ mod tests {
     #[test]
     fn a_baseline_knows_how_long_its_runs_were() {
         let of = |duration: Option<&str>, simulated: Option<&str>| {
-            let [duration, simulated] = [duration, simulated].map(|own| own.map(str::to_owned));
-            let own = ScenarioBaseline { duration, simulated, ..figures(&[]) };
-            Baseline::new(BTreeMap::new(), vec![own]).simulated("s.yaml")
+            let [duration, simulated] = [duration, simulated].map(|duration| duration.map(str::to_owned));
+            let scenario_baseline = ScenarioBaseline { duration, simulated, ..figures(&[]) };
+            Baseline::new(BTreeMap::new(), vec![scenario_baseline]).simulated("s.yaml")
         };
         assert_eq!(of(None, Some("3h")), "3h".parse().ok());
         assert_eq!(of(Some("2h"), None), "2h".parse().ok());

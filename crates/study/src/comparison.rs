@@ -181,10 +181,10 @@ pub fn compare(mut about: About, policies: &[String], points: Vec<Point>, warnin
         .iter()
         .zip(&columns)
         .enumerate()
-        .map(|(position, (name, own))| PolicyResult {
+        .map(|(position, (name, policy))| PolicyResult {
             name: name.clone(),
-            figures: figures(own, (position > 0).then(|| columns[0].as_slice())),
-            objectives: objectives(own),
+            figures: figures(policy, (position > 0).then(|| columns[0].as_slice())),
+            objectives: objectives(policy),
         })
         .collect();
     let mut all_warnings = warnings;
@@ -211,12 +211,12 @@ pub fn compare(mut about: About, policies: &[String], points: Vec<Point>, warnin
     comparison
 }
 
-fn figures(own: &[&Point], first: Option<&[&Point]>) -> Vec<FigureResult> {
+fn figures(points: &[&Point], first: Option<&[&Point]>) -> Vec<FigureResult> {
     let each = FIGURES.iter().enumerate();
     each.map(|(figure, described)| FigureResult {
         name: described.name.to_owned(),
-        mean: level_of(own, figure),
-        against_first: first.and_then(|first| paired(first, own, figure)),
+        mean: level_of(points, figure),
+        against_first: first.and_then(|first| paired(first, points, figure)),
     })
     .collect()
 }
@@ -229,10 +229,10 @@ pub(super) fn mean_of_objective(points: &[&Point], position: usize) -> Option<Es
     estimate.map(|mean| mean.within(0.0, f64::INFINITY))
 }
 
-fn objectives(own: &[&Point]) -> Vec<ObjectiveShare> {
-    let Some(first) = own.first() else { return Vec::new() };
+fn objectives(points: &[&Point]) -> Vec<ObjectiveShare> {
+    let Some(first) = points.first() else { return Vec::new() };
     let count = |position: usize, wanted: Option<bool>| {
-        let judged = own.iter().filter_map(|point| point.objectives.get(position)?.met);
+        let judged = points.iter().filter_map(|point| point.objectives.get(position)?.met);
         judged.filter(|met| wanted.is_none_or(|wanted| *met == wanted)).count() as u64
     };
     first
@@ -245,7 +245,7 @@ fn objectives(own: &[&Point]) -> Vec<ObjectiveShare> {
                 name: objective.name.clone(),
                 unit: objective.unit.clone(),
                 limit: objective.limit,
-                mean: mean_of_objective(own, position),
+                mean: mean_of_objective(points, position),
                 met,
                 judged,
                 share: share(met, judged),
@@ -275,11 +275,11 @@ impl Comparison {
             (&one.name, &one.unit) == (&other.name, &other.unit) && one.limit.total_cmp(&other.limit).is_eq()
         };
         let mut rows: Vec<ObjectiveRow<'_>> = Vec::new();
-        for own in self.policies.iter().flat_map(|policy| &policy.objectives) {
-            if !rows.iter().any(|(known, _)| alike(known, own)) {
-                let of = |policy: &'_ PolicyResult| policy.objectives.iter().position(|other| alike(own, other));
+        for objective in self.policies.iter().flat_map(|policy| &policy.objectives) {
+            if !rows.iter().any(|(known, _)| alike(known, objective)) {
+                let of = |policy: &'_ PolicyResult| policy.objectives.iter().position(|other| alike(objective, other));
                 let cells = self.policies.iter().map(|policy| policy.objectives.get(of(policy)?)).collect();
-                rows.push((own, cells));
+                rows.push((objective, cells));
             }
         }
         rows

@@ -165,7 +165,7 @@ impl Controls {
         all.extend(circumstances::faults(basis));
         // States name controls by their ids.
         let mut ids = BTreeSet::new();
-        all.retain(|own| ids.insert(own.id.clone()));
+        all.retain(|item| ids.insert(item.id.clone()));
         let faults = basis.root.get("faults").map_or(&[][..], Content::items);
         let faults = faults.iter().map(Content::on_a_line).collect();
         Self { all, today: requirements(basis.policy), faults }
@@ -179,14 +179,14 @@ impl Controls {
     /// States that show of a control whether it does anything: one for each value of a choice, two of a slider, one of chips.
     pub fn trials(&self) -> Vec<(usize, String)> {
         let mut trials = Vec::new();
-        for (place, own) in self.all.iter().enumerate() {
-            let others = || own.stops.iter().map(|stop| &stop.value).filter(|value| **value != own.today);
-            match own.form {
+        for (place, control) in self.all.iter().enumerate() {
+            let others = || control.stops.iter().map(|stop| &stop.value).filter(|value| **value != control.today);
+            match control.form {
                 Form::Choice => trials.extend(others().map(|value| (place, value.clone()))),
                 Form::Slider => {
-                    trials.extend(others().take(1).chain(others().next_back()).map(|own| (place, own.clone())))
+                    trials.extend(others().take(1).chain(others().next_back()).map(|other| (place, other.clone())))
                 }
-                Form::Chips => trials.extend(own.first_alone().map(|value| (place, value))),
+                Form::Chips => trials.extend(control.first_alone().map(|value| (place, value))),
             }
         }
         trials
@@ -194,21 +194,21 @@ impl Controls {
 
     /// The state in which one control has one value.
     pub fn alone(&self, place: usize, value: &str) -> State {
-        self.all.get(place).map(|own| (own.id.clone(), value.to_owned())).into_iter().collect()
+        self.all.get(place).map(|item| (item.id.clone(), value.to_owned())).into_iter().collect()
     }
 
     /// Takes out values of which a trial said that they cannot be or change nothing, and controls without any other value than today's.
     pub fn keep(&mut self, trials: &[(usize, String)], works: &[bool]) {
-        let tried = |place: usize| trials.iter().zip(works).filter(move |((own, _), _)| *own == place);
+        let tried = |place: usize| trials.iter().zip(works).filter(move |((trial, _), _)| *trial == place);
         let mut place = 0;
-        self.all.retain_mut(|own| {
+        self.all.retain_mut(|control| {
             let number = place;
             place += 1;
-            if own.form == Form::Choice {
+            if control.form == Form::Choice {
                 let fails = |value: &str| tried(number).any(|((_, tried), works)| tried == value && !works);
-                own.stops.retain(|stop| !fails(&stop.value));
+                control.stops.retain(|stop| !fails(&stop.value));
             }
-            own.stops.len() > 1 && tried(number).any(|(_, works)| *works)
+            control.stops.len() > 1 && tried(number).any(|(_, works)| *works)
         });
     }
 
@@ -217,15 +217,15 @@ impl Controls {
     /// # Errors
     /// If the state names what is not there.
     pub fn setting(&self, state: &State) -> Result<Setting, Misfit> {
-        if let Some(unknown) = state.keys().find(|id| self.all.iter().all(|own| own.id != **id)) {
+        if let Some(unknown) = state.keys().find(|id| self.all.iter().all(|item| item.id != **id)) {
             return Err(Misfit::Unknown(shortened(unknown)));
         }
         let mut levels = Vec::new();
         let mut faults = Vec::new();
         let mut plans = Vec::new();
-        for own in &self.all {
-            let Some(value) = state.get(&own.id).filter(|value| **value != own.today) else { continue };
-            let effect = own.effect(value)?;
+        for control in &self.all {
+            let Some(value) = state.get(&control.id).filter(|value| **value != control.today) else { continue };
+            let effect = control.effect(value)?;
             levels.push(effect.level);
             faults.extend(effect.fault);
             plans.extend(effect.plan.filter(|(_, amount)| *amount > 0.0));
@@ -253,19 +253,19 @@ impl Controls {
 
     /// The part of a state that is about what happens to the cluster.
     pub fn circumstances(&self, state: &State) -> State {
-        let is_one = |id: &str| self.all.iter().any(|own| own.id == id && own.circumstance);
+        let is_one = |id: &str| self.all.iter().any(|control| control.id == id && control.circumstance);
         state.iter().filter(|(id, _)| is_one(id)).map(|(id, value)| (id.clone(), value.clone())).collect()
     }
 
     /// A state in words: `NodePool default, consolidate after: 2m`.
     pub fn words(&self, state: &State) -> Vec<String> {
-        let moved = self.all.iter().filter_map(|own| Some((own, state.get(&own.id)?)));
+        let moved = self.all.iter().filter_map(|item| Some((item, state.get(&item.id)?)));
         moved
-            .filter(|(own, value)| **value != own.today)
-            .map(|(own, value)| {
-                let stop = own.stops.iter().find(|stop| stop.value == *value);
+            .filter(|(item, value)| **value != item.today)
+            .map(|(key, value)| {
+                let stop = key.stops.iter().find(|stop| stop.value == *value);
                 let label = stop.map_or(value.as_str(), |stop| &stop.label);
-                format!("{}, {}: {label}", own.group, own.label)
+                format!("{}, {}: {label}", key.group, key.label)
             })
             .collect()
     }
@@ -278,25 +278,25 @@ impl Control {
             let stop = self.stops.iter().find(|stop| stop.value == value).ok_or_else(unknown)?;
             return Ok(stop.effect.clone());
         };
-        let wanted: Vec<&str> = value.split(',').filter(|own| !own.is_empty()).collect();
-        if wanted.iter().any(|own| self.stops.iter().all(|stop| stop.value != **own)) {
+        let wanted: Vec<&str> = value.split(',').filter(|part| !part.is_empty()).collect();
+        if wanted.iter().any(|item| self.stops.iter().all(|stop| stop.value != **item)) {
             return Err(unknown());
         }
         // In the order of the page, whatever the order of the state.
         let listed = self.stops.iter().filter(|stop| wanted.contains(&stop.value.as_str()));
-        let values: Vec<&str> = listed.flat_map(|stop| &stop.effect.members).map(|own| own.as_str()).collect();
+        let values: Vec<&str> = listed.flat_map(|stop| &stop.effect.members).map(|member| member.as_str()).collect();
         if values.is_empty() {
             return Err(Misfit::Nothing(format!("{}, {}", self.group, self.label)));
         }
         let mut level = chips.clone();
-        for (place, own) in level.requirements.iter_mut().enumerate() {
+        for (place, requirement) in level.requirements.iter_mut().enumerate() {
             // What the pool does not launch today stays excluded, whatever is chosen.
-            if place > 0 && is_guarded(own.key) {
+            if place > 0 && is_guarded(requirement.key) {
                 continue;
             }
-            own.terms.clear();
+            requirement.terms.clear();
             if place == 0 {
-                own.terms.push(json!({"key": own.key.as_str(), "operator": "In", "values": values}));
+                requirement.terms.push(json!({"key": requirement.key.as_str(), "operator": "In", "values": values}));
             }
         }
         Ok(Effect::of_level(level))

@@ -35,22 +35,22 @@ pub fn digest(scenario: &Scenario, policy: &PolicyVariant, catalog: &Catalog) ->
     manifests.ingress_classes.clone_from(&policy.manifests.ingress_classes);
     manifests.node_groups.clone_from(&policy.manifests.node_groups);
     manifests.disruption_budgets.clone_from(&policy.manifests.disruption_budgets);
-    let mut own = PolicyVariant { name: String::new(), flags: None, manifests: Arc::new(manifests), ..policy.clone() };
+    let mut policy_variant = PolicyVariant { name: String::new(), flags: None, manifests: Arc::new(manifests), ..policy.clone() };
     let is_karpenter = policy.autoscaler.is_karpenter();
     if !is_karpenter {
-        own.interruption_queue = false;
-        own.karpenter_options = KarpenterOptions::default();
-        own.feature_gates = FeatureGates::default();
+        policy_variant.interruption_queue = false;
+        policy_variant.karpenter_options = KarpenterOptions::default();
+        policy_variant.feature_gates = FeatureGates::default();
     }
-    let mut setup = Setup { scenario: &bare, policy: &own, ..resolved };
+    let mut setup = Setup { scenario: &bare, policy: &policy_variant, ..resolved };
     if !is_karpenter {
         setup.node_classes.clear();
     }
     let Scenario { name, warm_up, replications, objectives, output, assumptions, .. } = scenario;
     let judged = (name, warm_up, replications, objectives, output, assumptions);
     // No step holds what load balancers stand for: the bill reads it from the timeline.
-    let applied = scenario.timeline.iter().filter_map(|own| Some((own.at, own.action.applied()?)));
-    let in_front: Vec<_> = applied.map(|(at, own)| (at, &own.services, &own.ingresses, &own.ingress_classes)).collect();
+    let applied = scenario.timeline.iter().filter_map(|item| Some((item.at, item.action.applied()?)));
+    let in_front: Vec<_> = applied.map(|(at, applied)| (at, &applied.services, &applied.ingresses, &applied.ingress_classes)).collect();
     let mut digest = Digest(FxHasher::default());
     digest.add(&judged)?;
     digest.add(&in_front)?;

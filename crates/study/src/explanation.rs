@@ -464,7 +464,7 @@ impl RemovalFigures {
             because: removal.because.clone(),
             per_hour: removal.price.as_f64(),
             launches: launches.collect(),
-            pods: removal.pods.iter().map(|(own, to)| PodFigures::new(pod(*own), to, &node)).collect(),
+            pods: removal.pods.iter().map(|(key, to)| PodFigures::new(pod(*key), to, &node)).collect(),
         }
     }
 }
@@ -517,7 +517,7 @@ fn names_near<'n>(given: &str, names: impl Iterator<Item = &'n str> + Clone) -> 
 
 /// A decision of Karpenter's disruption that an id names.
 fn command_of(outcome: &Outcome, id: &str) -> Option<CommandId> {
-    CommandId::parse(id).filter(|own| (own.0 as usize) < outcome.record.commands.len())
+    CommandId::parse(id).filter(|command_id| (command_id.0 as usize) < outcome.record.commands.len())
 }
 
 /// What Karpenter would do with a pod that waits, in a sentence.

@@ -265,28 +265,28 @@ pub static FIGURES: &[Figure] = &[
         label: "upgrade of nodes, longest",
         unit: Unit::Seconds,
         less_is_better: Some(true),
-        of: |s| s.node_upgrades.iter().map(|own| own.duration_seconds).reduce(f64::max),
+        of: |s| s.node_upgrades.iter().map(|node_upgrade| node_upgrade.duration_seconds).reduce(f64::max),
     },
     Figure {
         name: "upgrade_extra_nodes",
         label: "additional nodes in an upgrade, peak",
         unit: Unit::Count,
         less_is_better: Some(true),
-        of: |s| s.node_upgrades.iter().map(|own| own.extra_nodes as f64).reduce(f64::max),
+        of: |s| s.node_upgrades.iter().map(|node_upgrade| node_upgrade.extra_nodes as f64).reduce(f64::max),
     },
     Figure {
         name: "upgrade_extra_cost",
         label: "cost of additional nodes in upgrades",
         unit: Unit::Money,
         less_is_better: Some(true),
-        of: |s| s.node_upgrades.iter().map(|own| own.extra_cost).reduce(|sum, own| sum + own),
+        of: |s| s.node_upgrades.iter().map(|node_upgrade| node_upgrade.extra_cost).reduce(|sum, extra_cost| sum + extra_cost),
     },
     Figure {
         name: "upgrade_missing",
         label: "pods missing in upgrades, summed",
         unit: Unit::Seconds,
         less_is_better: Some(true),
-        of: |s| s.node_upgrades.iter().map(|own| own.missing_seconds).reduce(|sum, own| sum + own),
+        of: |s| s.node_upgrades.iter().map(|node_upgrade| node_upgrade.missing_seconds).reduce(|sum, missing_seconds| sum + missing_seconds),
     },
 ];
 
@@ -393,8 +393,8 @@ fn messages_undone(summary: &Summary) -> Option<f64> {
 
 /// The share of all requests that still waited at the end, were given up or were refused.
 fn lost_requests(summary: &Summary) -> Option<f64> {
-    let lost: f64 = summary.requests.iter().map(|own| own.unanswered + own.timed_out + own.dropped).sum();
-    let all = lost + summary.requests.iter().map(|own| own.completed).sum::<f64>();
+    let lost: f64 = summary.requests.iter().map(|request| request.unanswered + request.timed_out + request.dropped).sum();
+    let all = lost + summary.requests.iter().map(|request| request.completed).sum::<f64>();
     (all > 0.0).then(|| lost / all)
 }
 

@@ -130,7 +130,7 @@ fn of_policy(policy: &PolicyVariant, resolved: &Resolved, forecast: RunSizeEstim
 fn pods_at_start(world: &World) -> u32 {
     let wanted = |id: WorkloadId| {
         let sample = world.record().samples.first()?;
-        Some(sample.workloads.iter().find(|own| own.workload == id)?.replicas_desired)
+        Some(sample.workloads.iter().find(|workload| workload.workload == id)?.replicas_desired)
     };
     let counted =
         world.workloads().filter(|(_, workload)| workload.kind != WorkloadKind::DaemonSet && !workload.deleted);

@@ -126,8 +126,8 @@ fn at_zero(summary: &Summary) -> BTreeMap<String, f64> {
 
 /// The workloads that were sent requests and answered none of them.
 fn silent(summary: &Summary) -> Vec<String> {
-    let silent = summary.requests.iter().filter(|own| own.completed <= 0.0 && own.unanswered_share() == Some(1.0));
-    silent.map(|own| own.workload.clone()).collect()
+    let silent = summary.requests.iter().filter(|request| request.completed <= 0.0 && request.unanswered_share() == Some(1.0));
+    silent.map(|silent| silent.workload.clone()).collect()
 }
 
 /// The simulations to run: every setting, seed and policy.

@@ -31,9 +31,9 @@ pub fn of_all<'t>(told: impl Iterator<Item = &'t str> + Clone) -> String {
         }
     }
     match (spanned(&on_demand), spanned(&spot)) {
-        (own, None) => own.unwrap_or_default(),
-        (None, Some(own)) => format!("{SPOT}{own}"),
-        (Some(own), Some(other)) => format!("{own}{BETWEEN}{other}{BEHIND}"),
+        (item, None) => item.unwrap_or_default(),
+        (None, Some(spanned)) => format!("{SPOT}{spanned}"),
+        (Some(spanned), Some(other)) => format!("{spanned}{BETWEEN}{other}{BEHIND}"),
     }
 }
 

@@ -76,41 +76,41 @@ pub type Owner = (&'static str, ObjectName);
 
 /// Deployments and StatefulSets of the manifests with their templates.
 fn templates(manifests: &Manifests) -> impl Iterator<Item = (Owner, &Arc<PodSpec>)> {
-    let deployments = manifests.deployments.iter().map(|own| (("Deployment", own.name), &own.template));
-    let sets = manifests.stateful_sets.iter().map(|own| (("StatefulSet", own.name), &own.template));
+    let deployments = manifests.deployments.iter().map(|deployment| (("Deployment", deployment.name), &deployment.template));
+    let sets = manifests.stateful_sets.iter().map(|stateful_set| (("StatefulSet", stateful_set.name), &stateful_set.template));
     deployments.chain(sets)
 }
 
 /// Whether the scenario says anything of what a workload's pods use.
 fn is_used(scenario: &Scenario, name: ObjectName) -> bool {
-    scenario.load.iter().any(|own| own.workload == name)
-        || scenario.usage.iter().any(|own| own.workload == name)
-        || scenario.queues.iter().any(|own| own.workload == name)
+    scenario.load.iter().any(|item| item.workload == name)
+        || scenario.usage.iter().any(|item| item.workload == name)
+        || scenario.queues.iter().any(|queue| queue.workload == name)
 }
 
 /// The VerticalPodAutoscaler of a workload: the one that the manifests have, turned off, or one that restricts nothing.
 fn observer(manifests: &Manifests, (kind, name): Owner) -> VerticalPodAutoscaler {
     let target = ScaleTargetRef { kind: Symbol::new(kind), name: name.name };
     let stated = manifests.vertical_autoscalers.iter();
-    let mut of_target = stated.filter(|own| own.name.namespace == name.namespace && own.target == target);
-    let mut own = of_target.next().cloned().unwrap_or_else(|| {
+    let mut of_target = stated.filter(|item| item.name.namespace == name.namespace && item.target == target);
+    let mut target = of_target.next().cloned().unwrap_or_else(|| {
         let called = Symbol::new(&format!("{}-{}", kind.to_ascii_lowercase(), name.name));
         VerticalPodAutoscaler::new(ObjectName { namespace: name.namespace, name: called }, target)
     });
-    own.update.mode = Some(UpdateMode::Off);
-    own.recommenders.clear();
-    own
+    target.update.mode = Some(UpdateMode::Off);
+    target.recommenders.clear();
+    target
 }
 
 /// The scenario with other manifests under one policy.
 fn with_manifests(scenario: &Scenario, policy: &str, change: impl FnOnce(&mut Manifests)) -> Scenario {
-    let mut own = scenario.clone();
-    if let Some(variant) = own.policies.iter_mut().find(|variant| variant.name.as_str() == policy) {
+    let mut scenario = scenario.clone();
+    if let Some(variant) = scenario.policies.iter_mut().find(|variant| variant.name.as_str() == policy) {
         let mut manifests = (*variant.manifests).clone();
         change(&mut manifests);
         variant.manifests = Arc::new(manifests);
     }
-    own
+    scenario
 }
 
 /// The scenario as it is today, with a VerticalPodAutoscaler in the mode Off for every workload of which something is known.
@@ -154,11 +154,11 @@ pub fn sized(scenario: &Scenario, policy: &str, measured: &Measured, sizing: Siz
         manifests.vertical_autoscalers.clear();
         for ((kind, name), template) in changed {
             if kind == "Deployment" {
-                let own = manifests.deployments.iter_mut().filter(|own| own.name == name);
-                own.for_each(|own| own.template = Arc::clone(&template));
+                let deployment = manifests.deployments.iter_mut().filter(|deployment| deployment.name == name);
+                deployment.for_each(|deployment| deployment.template = Arc::clone(&template));
             } else {
-                let own = manifests.stateful_sets.iter_mut().filter(|own| own.name == name);
-                own.for_each(|own| own.template = Arc::clone(&template));
+                let stateful_set = manifests.stateful_sets.iter_mut().filter(|stateful_set| stateful_set.name == name);
+                stateful_set.for_each(|stateful_set| stateful_set.template = Arc::clone(&template));
             }
         }
     })
@@ -218,7 +218,7 @@ pub fn patches(scenario: &Scenario, policy: &str, measured: &Measured, sizing: S
             .containers
             .iter()
             .zip(wanted)
-            .filter(|(own, new)| own.effective_requests() != new.requests || own.limits != new.limits);
+            .filter(|(container, new)| container.effective_requests() != new.requests || container.limits != new.limits);
         let containers: Vec<_> = changed.map(|(_, new)| (new.name, new.requests, new.limits)).collect();
         (!containers.is_empty()).then_some(Patch { owner, containers })
     };
@@ -246,8 +246,8 @@ fn replicas(outcome: &Outcome) -> BTreeMap<String, f64> {
     let by_requests = metrics.filter(|metric| metric.unit == MetricUnit::PercentOfRequest);
     let mean = |workload: WorkloadId| {
         let samples = outcome.record.samples.iter().flat_map(|sample| &sample.workloads);
-        let own = samples.filter(|sample| sample.workload == workload).map(|sample| f64::from(sample.replicas_desired));
-        let (sum, count) = own.fold((0.0, 0.0), |(sum, count), replicas| (sum + replicas, count + 1.0));
+        let item = samples.filter(|sample| sample.workload == workload).map(|sample| f64::from(sample.replicas_desired));
+        let (sum, count) = item.fold((0.0, 0.0), |(sum, count), replicas| (sum + replicas, count + 1.0));
         (count > 0.0).then(|| sum / count)
     };
     let workloads: BTreeSet<WorkloadId> = by_requests.map(|metric| metric.workload).collect();
@@ -261,10 +261,10 @@ impl Aside {
     /// That of a run.
     pub fn from_outcome(outcome: &Outcome) -> Self {
         let kills = outcome.record.events.iter();
-        let kills = kills.filter(|own| own.kind == EventKind::PodKilled && own.message.starts_with("OOMKilled"));
+        let kills = kills.filter(|kill| kill.kind == EventKind::PodKilled && kill.message.starts_with("OOMKilled"));
         let summary = crate::report::Summary::from_outcome(outcome);
-        let of_usage: f64 = outcome.record.throttled.iter().map(|own| own.throttled.as_secs_f64()).sum();
-        let of_requests: f64 = summary.requests.iter().map(|own| own.throttled_seconds).sum();
+        let of_usage: f64 = outcome.record.throttled.iter().map(|item| item.throttled.as_secs_f64()).sum();
+        let of_requests: f64 = summary.requests.iter().map(|request| request.throttled_seconds).sum();
         Self {
             out_of_memory: kills.count() as f64,
             evicted_for_memory: outcome.record.pressed.count() as f64,

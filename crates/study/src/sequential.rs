@@ -42,9 +42,9 @@ pub fn confidence(looks: usize) -> f64 {
 
 /// A figure of `own` less that of `base`, whose points are in the same order of seeds, over the seeds that both have; `None` where neither
 /// had anything to measure.
-pub(super) fn difference(base: &[&Point], own: &[&Point], figure: usize, confidence: f64) -> Option<Estimate> {
+pub(super) fn difference(base: &[&Point], points: &[&Point], figure: usize, confidence: f64) -> Option<Estimate> {
     let value = |point: &&Point| point.figures.get(figure).copied().flatten();
-    let pairs = base.iter().zip(own).filter_map(|(base, own)| Some(value(own)? - value(base)?));
+    let pairs = base.iter().zip(points).filter_map(|(base, point)| Some(value(point)? - value(base)?));
     Estimate::with_confidence(&pairs.collect::<Vec<f64>>(), confidence)
 }
 
@@ -58,12 +58,12 @@ pub fn is_sure(comparison: &Comparison, share: f64, confidence: f64) -> bool {
     let base = of(0);
     let costs: Vec<f64> = base.iter().filter_map(|point| point.figures.get(cost).copied().flatten()).collect();
     let least = share * mean(&costs).unwrap_or(0.0);
-    let is_known = |own: &Estimate| {
-        let small = own.low.zip(own.high).is_some_and(|(low, high)| low > -least && high < least);
-        own.excludes_zero() || small
+    let is_known = |estimate: &Estimate| {
+        let small = estimate.low.zip(estimate.high).is_some_and(|(low, high)| low > -least && high < least);
+        estimate.excludes_zero() || small
     };
     let mut all = comparison.comparable();
-    all.all(|position| difference(&base, &of(position), cost, confidence).is_some_and(|own| is_known(&own)))
+    all.all(|position| difference(&base, &of(position), cost, confidence).is_some_and(|difference| is_known(&difference)))
 }
 
 #[cfg(test)]
@@ -87,8 +87,8 @@ mod tests {
             let mut stream = Streams::new(*problem).stream("looks", "");
             let noise: Vec<f64> = (0..160).map(|_| stream.normal()).collect();
             let sure = |count: &u32| {
-                let own = Estimate::with_confidence(&noise[..*count as usize], confidence);
-                own.is_some_and(|own| own.excludes_zero())
+                let estimate = Estimate::with_confidence(&noise[..*count as usize], confidence);
+                estimate.is_some_and(|estimate| estimate.excludes_zero())
             };
             all.iter().any(sure)
         };

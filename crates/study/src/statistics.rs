@@ -434,7 +434,7 @@ mod tests {
             let mut stream = Streams::new(11).nth("rare", "", experiment);
             let counts: Vec<f64> = (0..8).map(|_| f64::from(u8::from(stream.uniform() < 0.4))).collect();
             let estimate = Estimate::from_values(&counts).unwrap();
-            let covers = |own: &Estimate| own.low.unwrap() <= 0.4 && 0.4 <= own.high.unwrap();
+            let covers = |estimate: &Estimate| estimate.low.unwrap() <= 0.4 && 0.4 <= estimate.high.unwrap();
             whole += u32::from(covers(&estimate));
             cut += u32::from(covers(&estimate.within(0.0, f64::INFINITY)));
         }

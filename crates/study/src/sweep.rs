@@ -150,7 +150,7 @@ pub(super) struct Group<'a> {
 /// A wait of nothing, where the figure with this number is of waits for a node and no pod is without one at the end. `mean` has the mean of a
 /// figure.
 pub(super) fn nobody_waits(figure: usize, mean: impl Fn(&str) -> Option<f64>) -> Option<f64> {
-    let is_of_waits = FIGURES.get(figure).is_some_and(|own| own.name.starts_with("pending_"));
+    let is_of_waits = FIGURES.get(figure).is_some_and(|figure| figure.name.starts_with("pending_"));
     (is_of_waits && mean("pods_pending") == Some(0.0)).then_some(0.0)
 }
 
@@ -175,10 +175,10 @@ pub fn sweep(
     if let Some(base) = cheapest {
         hold_against(base, &mut results, &groups, cost);
     }
-    let rivals = results.iter().enumerate().filter(|(_, own)| cheapest_meeting_objectives.is_none() || meeting(own));
+    let rivals = results.iter().enumerate().filter(|(_, index)| cheapest_meeting_objectives.is_none() || meeting(index));
     let alike =
-        |own: &SettingResult| own.against_cheapest.as_ref().is_some_and(|paired| !paired.difference.is_off_zero());
-    let not_told_apart = rivals.filter(|(_, own)| alike(own)).map(|(number, _)| number).collect();
+        |setting_result: &SettingResult| setting_result.against_cheapest.as_ref().is_some_and(|paired| !paired.difference.is_off_zero());
+    let not_told_apart = rivals.filter(|(_, item)| alike(item)).map(|(number, _)| number).collect();
     let costs: Vec<Option<(f64, f64)>> = results
         .iter()
         .map(|result| Some((result.mean(cost)?, result.latency(latency)?)).filter(|_| result.is_contender()))
@@ -204,7 +204,7 @@ pub fn sweep(
 pub(super) fn groups<'a>(question: &'a Question, points: &'a [Point]) -> Vec<Group<'a>> {
     let mut of_setting: Vec<Vec<&Point>> = vec![Vec::new(); question.settings.len()];
     for point in points {
-        of_setting.get_mut(point.setting).into_iter().for_each(|own| own.push(point));
+        of_setting.get_mut(point.setting).into_iter().for_each(|setting| setting.push(point));
     }
     let of_policies = |(setting, points): (usize, &Vec<&'a Point>)| {
         let group = |policy: &'a String| {
@@ -233,13 +233,13 @@ fn result(question: &Question, group: &Group<'_>) -> SettingResult {
 }
 
 /// What each objective measures, on average.
-fn objectives(own: &[&Point]) -> Vec<ObjectiveMean> {
-    let all = own.first().map_or(&[][..], |point| point.objectives.as_slice());
+fn objectives(points: &[&Point]) -> Vec<ObjectiveMean> {
+    let all = points.first().map_or(&[][..], |point| point.objectives.as_slice());
     let mean = |(position, objective): (usize, &Objective)| ObjectiveMean {
         name: objective.name.clone(),
         unit: objective.unit.clone(),
         limit: objective.limit,
-        mean: mean_of_objective(own, position),
+        mean: mean_of_objective(points, position),
     };
     all.iter().enumerate().map(mean).collect()
 }
@@ -278,11 +278,11 @@ fn hold_against(base: usize, results: &mut [SettingResult], groups: &[Group<'_>]
 }
 
 /// Whether each objective was met in enough of the runs that could be judged.
-pub(super) fn meets(own: &[&Point]) -> Option<bool> {
-    let count = own.first()?.objectives.len();
+pub(super) fn meets(points: &[&Point]) -> Option<bool> {
+    let count = points.first()?.objectives.len();
     let mut judged_any = false;
     for position in 0..count {
-        let verdicts: Vec<bool> = own.iter().filter_map(|point| point.objectives.get(position)?.met).collect();
+        let verdicts: Vec<bool> = points.iter().filter_map(|point| point.objectives.get(position)?.met).collect();
         if verdicts.is_empty() {
             continue;
         }
@@ -387,12 +387,12 @@ mod tests {
             duration: None,
         };
         let mut points = Vec::new();
-        for (number, own) in settings.iter().enumerate() {
-            for (seed, cost) in own.costs.iter().enumerate().take(seeds) {
+        for (number, setting) in settings.iter().enumerate() {
+            for (seed, cost) in setting.costs.iter().enumerate().take(seeds) {
                 let mut figures = vec![None; FIGURES.len()];
-                let month = own.per_month.unwrap_or(*cost);
-                let values = [("cost", *cost), ("cost_per_month", month), ("pods_pending", own.pods_pending)];
-                for (name, value) in values.into_iter().chain(own.wait.map(|wait| ("pending_p99", wait))) {
+                let month = setting.per_month.unwrap_or(*cost);
+                let values = [("cost", *cost), ("cost_per_month", month), ("pods_pending", setting.pods_pending)];
+                for (name, value) in values.into_iter().chain(setting.wait.map(|wait| ("pending_p99", wait))) {
                     figures[find(name).unwrap().0] = Some(value);
                 }
                 let objective =
@@ -402,7 +402,7 @@ mod tests {
                     policy: "p".into(),
                     seed: 1 + seed as u64,
                     figures,
-                    objectives: own.met.map(|met| objective(Some(met))).into_iter().collect(),
+                    objectives: setting.met.map(|met| objective(Some(met))).into_iter().collect(),
                     event_hash: String::new(),
                     unconfirmed: 0.0,
                     cost_by_origin: Default::default(),

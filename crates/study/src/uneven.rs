@@ -42,8 +42,8 @@ impl NodeManagement {
             Autoscaler::None => None,
         };
         let group = |group: &crate::domain::NodeGroup| {
-            let own = (i64::from(group.min_size), i64::from(group.max_size));
-            let limits = policy.flags.as_ref().and_then(|flags| flags.discovery.limits(group, own));
+            let item = (i64::from(group.min_size), i64::from(group.max_size));
+            let limits = policy.flags.as_ref().and_then(|flags| flags.discovery.limits(group, item));
             let least = limits.map_or(group.desired_size, |(min, _)| u32::try_from(min).unwrap_or(0));
             Group { name: group.name.to_string(), least, kept: limits.is_none() }
         };
@@ -79,8 +79,8 @@ pub struct Uneven {
 pub fn weigh(comparison: &mut Comparison, footings: &[NodeManagement]) {
     let mut found = launched_nothing(comparison, footings);
     found.extend(answers_nothing(comparison));
-    for one in footings.iter().filter(|own| own.autoscaler.is_some()) {
-        for other in footings.iter().filter(|own| own.autoscaler.is_some() && own.policy != one.policy) {
+    for one in footings.iter().filter(|footing| footing.autoscaler.is_some()) {
+        for other in footings.iter().filter(|footing| footing.autoscaler.is_some() && footing.policy != one.policy) {
             found.extend(keeps_nodes(comparison, one, other));
         }
     }
@@ -96,21 +96,21 @@ fn points<'c>(comparison: &'c Comparison, policy: &'c str) -> impl Iterator<Item
 
 /// Policies whose autoscaler launched nothing in any replication, while that of another did.
 fn launched_nothing(comparison: &Comparison, footings: &[NodeManagement]) -> Vec<Uneven> {
-    let launches = |own: &NodeManagement| {
-        let position = comparison.policies.iter().position(|policy| policy.name == own.policy)?;
+    let launches = |node_management: &NodeManagement| {
+        let position = comparison.policies.iter().position(|policy| policy.name == node_management.policy)?;
         comparison.figure(position, "launches")?.mean.map(|mean| mean.mean)
     };
-    let autoscaled = || footings.iter().filter_map(|own| Some((own, own.autoscaler?, launches(own)?)));
+    let autoscaled = || footings.iter().filter_map(|footing| Some((footing, footing.autoscaler?, launches(footing)?)));
     let Some((busy, _, _)) = autoscaled().find(|(_, _, launches)| *launches > 0.0) else { return Vec::new() };
     autoscaled()
         .filter(|(_, _, launches)| *launches <= 0.0)
-        .map(|(own, autoscaler, _)| Uneven {
+        .map(|(key, autoscaler, _)| Uneven {
             kind: "launched_nothing".to_owned(),
-            policy: own.policy.clone(),
+            policy: key.policy.clone(),
             against: busy.policy.clone(),
             message: format!(
                 "{} launched no nodes with {autoscaler}, but {} did; its cost covers only nodes that existed at the start",
-                own.policy, busy.policy
+                key.policy, busy.policy
             ),
             decides: true,
         })
@@ -122,7 +122,7 @@ fn launched_nothing(comparison: &Comparison, footings: &[NodeManagement]) -> Vec
 fn answers_nothing(comparison: &Comparison) -> Vec<Uneven> {
     let Some((first, others)) = comparison.policies.split_first() else { return Vec::new() };
     let first = first.name.as_str();
-    let pairs = others.iter().map(|own| own.name.as_str()).flat_map(|other| [(other, first), (first, other)]);
+    let pairs = others.iter().map(|other| other.name.as_str()).flat_map(|other| [(other, first), (first, other)]);
     let found = pairs.filter_map(|(policy, against)| {
         let theirs = silent(comparison, against);
         let names: Vec<String> =
@@ -169,9 +169,9 @@ fn keeps_nodes(comparison: &Comparison, one: &NodeManagement, other: &NodeManage
         .iter()
         .map(|group| {
             let (name, nodes) = (&group.name, counted(u64::from(group.least), "node", "nodes"));
-            let less = match other.groups.iter().find(|own| own.name == group.name) {
-                Some(own) if own.kept => format!("at {}", own.least),
-                Some(own) => format!("may go down to {}", own.least),
+            let less = match other.groups.iter().find(|this_group| this_group.name == group.name) {
+                Some(group) if group.kept => format!("at {}", group.least),
+                Some(group) => format!("may go down to {}", group.least),
                 None => "is not there".to_owned(),
             };
             format!("{name} stays at {nodes} under {} and {less} under {}", one.policy, other.policy)

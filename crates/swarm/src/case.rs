@@ -121,7 +121,7 @@ impl Case {
 
     fn lines(&self, section: Section) -> impl Iterator<Item = &str> {
         let texts = self.parts.iter().flat_map(|part| &part.texts);
-        texts.filter(move |(own, _)| *own == section).map(|(_, text)| text.as_str())
+        texts.filter(move |(item, _)| *item == section).map(|(_, text)| text.as_str())
     }
 
     /// The scenario file.
@@ -131,14 +131,14 @@ impl Case {
              cluster: {{ zones: [us-east-1a, us-east-1b, us-east-1c] }}\nmanifests: [objects.yaml]\n",
             self.minutes, self.seed, self.versions
         );
-        let keys = |text: &mut String, of: Vec<&str>| of.iter().for_each(|own| text.push_str(own));
+        let keys = |text: &mut String, of: Vec<&str>| of.iter().for_each(|item| text.push_str(item));
         keys(&mut text, self.lines(Section::Scenario).collect());
         if self.lines(Section::Dump).next().is_some() {
             text.push_str("initial: dump.yaml\n");
         }
         text.push_str("policies:\n  - name: only\n");
-        for own in self.lines(Section::Policy) {
-            own.lines().for_each(|line| text.push_str(&format!("    {line}\n")));
+        for this_line in self.lines(Section::Policy) {
+            this_line.lines().for_each(|line| text.push_str(&format!("    {line}\n")));
         }
         if self.lines(Section::Ec2).next().is_some() {
             text.push_str("ec2:\n");

@@ -276,8 +276,8 @@ impl Work {
         if let Some(name) = names.iter().find(strange) {
             return Ok(Some(format!("leaves `{name}`")));
         }
-        let own = std::fs::read_to_string(self.folder.path().join(OWN)).ok();
-        Ok((own.as_deref() != Some("mine")).then(|| format!("`{OWN}` is not as it was")))
+        let string = std::fs::read_to_string(self.folder.path().join(OWN)).ok();
+        Ok((string.as_deref() != Some("mine")).then(|| format!("`{OWN}` is not as it was")))
     }
 }
 
@@ -287,7 +287,7 @@ fn tree(folder: &Path) -> Result<Tree, String> {
         let path = entry.map_err(|error| error.to_string())?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if path.is_dir() {
-            all.extend(tree(&path)?.into_iter().map(|(own, bytes)| (format!("{name}/{own}"), bytes)));
+            all.extend(tree(&path)?.into_iter().map(|(key, bytes)| (format!("{name}/{key}"), bytes)));
         } else {
             all.insert(name, std::fs::read(&path).map_err(|error| error.to_string())?);
         }

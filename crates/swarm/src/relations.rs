@@ -351,11 +351,11 @@ fn run_equals_row(ground: &Ground<'_>) -> Verdict {
     let printed = ground.run(&folder, &[&words[..], &["--out", "compared"]].concat())?;
     let compared: serde_json::Value = serde_json::from_slice(&printed).map_err(|error| error.to_string())?;
     let run = ground.run_with(&folder, &["--seed", &seed, "--set", "ec2.spot.price_errors=drawn"])?;
-    let (row, own) = (&compared["points"][0]["event_hash"], &run.summary["event_hash"]);
-    Ok(Some(if row == own && row.is_string() {
+    let (row, summary) = (&compared["points"][0]["event_hash"], &run.summary["event_hash"]);
+    Ok(Some(if row == summary && row.is_string() {
         Vec::new()
     } else {
-        vec![format!("event hash {own} instead of {row}")]
+        vec![format!("event hash {summary} instead of {row}")]
     }))
 }
 

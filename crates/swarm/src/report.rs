@@ -139,7 +139,7 @@ impl Report {
             false => Vec::new(),
         };
         let mut pods = pods(&table("pods.csv")?)?;
-        events.iter().rev().filter(|own| own.kind == "PodResized").try_for_each(|own| undo_resize(&mut pods, own))?;
+        events.iter().rev().filter(|event| event.kind == "PodResized").try_for_each(|event| undo_resize(&mut pods, event))?;
         Ok(Self {
             pods,
             nodes: nodes(&table("nodes.csv")?)?,
@@ -184,19 +184,19 @@ fn undo_resize(pods: &mut [Pod], event: &Event) -> Result<(), String> {
             && pod.removed.is_none_or(|gone| gone >= event.at)
     };
     let pod = pods.iter_mut().find(there).ok_or_else(|| wrong("no such pod"))?;
-    let (mut cpu, mut memory) = pod.before.last().map_or((pod.cpu, pod.memory), |own| (own.1, own.2));
+    let (mut cpu, mut memory) = pod.before.last().map_or((pod.cpu, pod.memory), |pod| (pod.1, pod.2));
     // Each pod of a case has one container: `main: cpu 500m to 25m, memory 1Gi to 250Mi`.
     let (_, changes) = event.message.rsplit_once(": ").ok_or_else(|| wrong("no change"))?;
     for change in changes.split(", ") {
         let words: Vec<&str> = change.split(' ').collect();
         let [resource, from, "to", to] = words[..] else { return Err(wrong("no change")) };
         let value = |text: &str| quantity(text).ok_or_else(|| wrong("no quantity"));
-        let (own, unit) = if resource == "cpu" { (&mut cpu, 1_000.0) } else { (&mut memory, 1.0) };
-        let known = *own;
+        let (item, unit) = if resource == "cpu" { (&mut cpu, 1_000.0) } else { (&mut memory, 1.0) };
+        let known = *item;
         if (value(to)? * unit - known).abs() > 0.5 {
             return Err(wrong(&format!("{} requests {known} after it", pod.name)));
         }
-        *own = value(from)? * unit;
+        *item = value(from)? * unit;
     }
     pod.before.push((event.at, cpu, memory));
     Ok(())
@@ -204,7 +204,7 @@ fn undo_resize(pods: &mut [Pod], event: &Event) -> Result<(), String> {
 
 /// A quantity as Kubernetes writes it.
 fn quantity(text: &str) -> Option<f64> {
-    let end = text.find(|own: char| !own.is_ascii_digit() && own != '.').unwrap_or(text.len());
+    let end = text.find(|character: char| !character.is_ascii_digit() && character != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     let unit = match unit {
         "" => 1.0,

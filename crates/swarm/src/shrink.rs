@@ -15,7 +15,7 @@ pub fn shrink(case: &Case, faults: Vec<String>, programs: &Programs) -> (Case, V
         let rules: Vec<String> = left.iter().map(|fault| rule(fault).to_owned()).collect();
         let found = smaller(&smallest).into_iter().find_map(|case| {
             let faults = trial::faults(&case, programs);
-            faults.iter().any(|fault| rules.iter().any(|own| own == rule(fault))).then_some((case, faults))
+            faults.iter().any(|fault| rules.iter().any(|this_rule| this_rule == rule(fault))).then_some((case, faults))
         });
         match found {
             Some((case, faults)) => (smallest, left) = (case, faults),

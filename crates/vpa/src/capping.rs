@@ -135,7 +135,7 @@ fn cap_pod(
     pod: &[ContainerState],
     bounds: &Bounds,
 ) -> Result<(), CappingCrash> {
-    let all: [Amounts; 3] = [|own| &mut own.upper_bound, |own| &mut own.target, |own| &mut own.lower_bound];
+    let all: [Amounts; 3] = [|item| &mut item.upper_bound, |item| &mut item.target, |item| &mut item.lower_bound];
     for amounts in all {
         for name in CONTROLLED {
             let Some(ratio) = pod_ratio(containers, (pod, bounds), amounts, name) else { continue };
@@ -222,10 +222,10 @@ impl Rules<'_> {
 
     /// The bounds of a resource, zero for none, in the order in which they take effect, and whether each is a minimum.
     fn bounds_of(&self, name: ResourceName) -> [(i64, bool, Cap); 5] {
-        let of_range = |bounds: fn(&Bounds) -> &Resources| self.bounds.map_or(0, |own| bounds(own).get(name));
+        let of_range = |bounds: fn(&Bounds) -> &Resources| self.bounds.map_or(0, |bound| bounds(bound).get(name));
         let min = of_range(|bounds| &bounds.min);
         let of_policy =
-            |allowed: fn(&ContainerPolicy) -> &Resources| self.policy.map_or(0, |own| allowed(own).get(name));
+            |allowed: fn(&ContainerPolicy) -> &Resources| self.policy.map_or(0, |policy| allowed(policy).get(name));
         let keeps_limits = self.policy.is_some_and(|policy| policy.requests_only);
         [
             (self.request_at(name, min).max(min), true, Cap::LimitRangeMin),

@@ -45,7 +45,7 @@ impl Bounds {
     /// Of several the lowest maximum, the highest minimum and the last default count.
     fn add(&mut self, other: &Self) {
         for (name, max) in other.max.iter() {
-            let lowest = self.max.find(name).map_or(max, |own| own.min(max));
+            let lowest = self.max.find(name).map_or(max, |this_max| this_max.min(max));
             self.max.set(name, lowest);
         }
         for (name, min) in other.min.iter() {

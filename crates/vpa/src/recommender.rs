@@ -96,8 +96,8 @@ impl Histories {
 
     /// The history at a place; one that was forgotten begins anew.
     fn at(&mut self, place: usize, settings: &RecommenderSettings, now: SimTime) -> &mut Aggregation {
-        let own = &mut self.all[place];
-        own.get_or_insert_with(|| Aggregation::new(settings, now))
+        let item = &mut self.all[place];
+        item.get_or_insert_with(|| Aggregation::new(settings, now))
     }
 }
 
@@ -128,7 +128,7 @@ impl Recommender {
         let none = || TrackedPod { labels: labels.clone(), containers: Vec::new() };
         let known = pods.entry(pod).or_insert_with(none);
         for (container, request_milli) in containers {
-            if let Some((_, slot)) = known.containers.iter().find(|(own, _)| *own == container) {
+            if let Some((_, slot)) = known.containers.iter().find(|(key, _)| *key == container) {
                 tracked[slot.0 as usize].own.request_milli = request_milli;
                 continue;
             }
@@ -161,7 +161,7 @@ impl Recommender {
     /// The slot of a container of a pod.
     pub fn slot(&self, pod: ObjectName, container: Symbol) -> Option<ContainerSlot> {
         let containers = &self.pods.get(&pod)?.containers;
-        containers.iter().find(|(own, _)| *own == container).map(|(_, slot)| *slot)
+        containers.iter().find(|(key, _)| *key == container).map(|(_, slot)| *slot)
     }
 
     /// A container was seen to use so many thousandths of a CPU; `now` is when that is learned.

@@ -137,7 +137,7 @@ impl World {
         let alone = [workload];
         let parts = part_of.and_then(|whole| self.parts.get(&whole)).map_or(&alone[..], Vec::as_slice);
         let states = parts.iter().map(|&part| self.cluster.workload(part));
-        let (wanted, ready) = states.fold((0, 0), |(wanted, ready), own| (wanted + own.replicas, ready + own.ready));
+        let (wanted, ready) = states.fold((0, 0), |(wanted, ready), state| (wanted + state.replicas, ready + state.ready));
         let counted = parts.first().copied().unwrap_or(workload);
         self.record.availability[counted.index()].change(at, wanted, ready);
     }

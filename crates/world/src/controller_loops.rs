@@ -95,15 +95,15 @@ pub struct ControllerLoops {
 
 impl ControllerLoops {
     /// What a loop took.
-    pub const fn facts(&self, own: ControllerLoop) -> LoopFacts {
-        self.loops[own as usize]
+    pub const fn facts(&self, controller_loop: ControllerLoop) -> LoopFacts {
+        self.loops[controller_loop as usize]
     }
 }
 
 impl World {
     /// A loop has run for so long; `cut` if a limit of time stopped it.
-    pub fn note_loop(&mut self, own: ControllerLoop, took: SimDuration, cut: bool) {
-        let facts = &mut self.record.controllers.loops[own as usize];
+    pub fn note_loop(&mut self, controller_loop: ControllerLoop, took: SimDuration, cut: bool) {
+        let facts = &mut self.record.controllers.loops[controller_loop as usize];
         facts.runs += 1;
         facts.busy += took;
         facts.longest = facts.longest.max(took);

@@ -105,7 +105,7 @@ impl Events {
             put_signed(out, i64::from(pod.0) - self.last.pod);
             self.last.pod = i64::from(pod.0);
         }
-        let others = [event.node.map(|own| own.0), event.workload.map(|own| own.0), event.command.map(|own| own.0)];
+        let others = [event.node.map(|node| node.0), event.workload.map(|workload| workload.0), event.command.map(|command| command.0)];
         for id in others.into_iter().flatten() {
             put(out, u64::from(id));
         }
@@ -138,8 +138,8 @@ impl Events {
     /// The events from a position on.
     pub fn since(&self, from: usize) -> EventIter<'_> {
         let from = from.min(self.len);
-        let block = self.blocks.partition_point(|own| own.first <= from).saturating_sub(1);
-        let first = self.blocks.get(block).map_or(0, |own| own.first);
+        let block = self.blocks.partition_point(|block| block.first <= from).saturating_sub(1);
+        let first = self.blocks.get(block).map_or(0, |block| block.first);
         let mut iter = EventIter::new(self, block, self.len - first);
         for _ in first..from {
             iter.next();
@@ -170,7 +170,7 @@ pub struct EventIter<'r> {
 
 impl<'r> EventIter<'r> {
     fn new(events: &'r Events, block: usize, left: usize) -> Self {
-        let rest = events.blocks.get(block).map_or(&[][..], |own| own.bytes.as_slice());
+        let rest = events.blocks.get(block).map_or(&[][..], |block| block.bytes.as_slice());
         Self { events, block, rest: Reader::from_bytes(rest), before: Before::default(), left }
     }
 }
@@ -307,6 +307,6 @@ mod tests {
             assert_eq!(events.get(position), Some(at(position as u32)));
         }
         assert_eq!(events.get(40_000), None);
-        assert_eq!(events.rfind(|own| own.workload == Some(WorkloadId(7))), Some(at(39_957)));
+        assert_eq!(events.rfind(|event| event.workload == Some(WorkloadId(7))), Some(at(39_957)));
     }
 }

@@ -282,10 +282,10 @@ impl World {
             facts.requested_cpu += span * i128::from(node.requested.cpu_milli());
             facts.requested_memory += span * i128::from(node.requested.memory_bytes());
             for (name, amount) in node.requested.iter().filter(|(name, _)| name.is_accelerator()) {
-                let own = span * i128::from(amount);
+                let item = span * i128::from(amount);
                 match facts.requested_accelerators.iter_mut().find(|(known, _)| *known == name) {
-                    Some((_, integral)) => *integral += own,
-                    None => facts.requested_accelerators.push((name, own)),
+                    Some((_, integral)) => *integral += item,
+                    None => facts.requested_accelerators.push((name, item)),
                 }
             }
         }

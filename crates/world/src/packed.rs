@@ -50,9 +50,9 @@ impl Blocks {
             self.0.push(Vec::with_capacity(BLOCK.max(entry.len())));
         }
         let block = self.0.len() - 1;
-        let own = &mut self.0[block];
-        let place = Place::new(block, own.len());
-        own.extend_from_slice(entry);
+        let item = &mut self.0[block];
+        let place = Place::new(block, item.len());
+        item.extend_from_slice(entry);
         place
     }
 
@@ -89,9 +89,9 @@ impl Texts {
             self.blocks.push(String::with_capacity(BLOCK.max(text.len())));
         }
         let block = self.blocks.len() - 1;
-        let own = &mut self.blocks[block];
-        let place = Place::new(block, own.len());
-        own.push_str(text);
+        let this_block = &mut self.blocks[block];
+        let place = Place::new(block, this_block.len());
+        this_block.push_str(text);
         self.recent[slot] = Some((place, text.len()));
         place
     }
@@ -279,24 +279,24 @@ mod tests {
     #[test]
     fn entries_are_found_over_many_blocks_and_however_long_they_are() {
         let mut blocks = Blocks::default();
-        let entries: Vec<Vec<u8>> = (0..40_u8).map(|own| vec![own; usize::from(own) * usize::from(own) * 60]).collect();
-        assert!(entries.iter().any(|own| own.len() > BLOCK));
-        let places: Vec<Place> = entries.iter().map(|own| blocks.push(own)).collect();
-        for (place, own) in places.iter().zip(&entries) {
+        let entries: Vec<Vec<u8>> = (0..40_u8).map(|index| vec![index; usize::from(index) * usize::from(index) * 60]).collect();
+        assert!(entries.iter().any(|entry| entry.len() > BLOCK));
+        let places: Vec<Place> = entries.iter().map(|entry| blocks.push(entry)).collect();
+        for (place, entry) in places.iter().zip(&entries) {
             let mut reader = blocks.at(Place::numbered(place.number()));
-            assert!(own.iter().all(|byte| reader.byte() == *byte));
+            assert!(entry.iter().all(|byte| reader.byte() == *byte));
         }
     }
 
     #[test]
     fn a_text_that_comes_again_soon_is_kept_once() {
         let mut texts = Texts::default();
-        let names: Vec<String> = (0..20_000).map(|own| format!("caf\u{e9} number {}", own % 7_000)).collect();
-        let places: Vec<Place> = names.iter().map(|own| texts.keep(own)).collect();
-        for (place, own) in places.iter().zip(&names) {
-            assert_eq!(texts.at(*place, own.len()), own);
+        let names: Vec<String> = (0..20_000).map(|index| format!("caf\u{e9} number {}", index % 7_000)).collect();
+        let places: Vec<Place> = names.iter().map(|name| texts.keep(name)).collect();
+        for (place, name) in places.iter().zip(&names) {
+            assert_eq!(texts.at(*place, name.len()), name);
         }
-        let again: Vec<Place> = ["all", "all", "well", "all"].iter().map(|own| texts.keep(own)).collect();
+        let again: Vec<Place> = ["all", "all", "well", "all"].iter().map(|text| texts.keep(text)).collect();
         assert!(again[0] == again[1] && again[0] == again[3] && again[0] != again[2]);
         assert!(texts.blocks.len() > 2);
     }

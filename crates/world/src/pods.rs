@@ -404,7 +404,7 @@ mod tests {
                 revision,
                 job,
                 requests: Arc::clone(&amounts[requests]),
-                requested_before: before.into_iter().map(|(at, own)| (at, Arc::clone(&amounts[own]))).collect(),
+                requested_before: before.into_iter().map(|(at, item)| (at, Arc::clone(&amounts[item]))).collect(),
                 priority,
                 placeholder,
                 created,
@@ -431,14 +431,14 @@ mod tests {
             let ids = || (0..written.len()).map(PodId::from_index);
             ids().for_each(|id| pods.end(id));
             prop_assert_eq!(pods.open.len(), written.len().min(LATEST));
-            let same = |pods: &Pods| pods.iter().zip(&written).all(|(own, was)| format!("{own:?}") == format!("{was:?}"));
+            let same = |pods: &Pods| pods.iter().zip(&written).all(|(item, was)| format!("{item:?}") == format!("{was:?}"));
             prop_assert!(same(&pods));
             prop_assert!(ids().zip(&written).all(|(id, was)| pods.name(id) == Some(was.name.as_str())));
             // Pods that are not packed keep theirs.
-            let unnamed = |own: &PodFacts, was: &PodFacts| {
-                format!("{own:?}") == format!("{:?}", PodFacts { name: own.name.clone(), ..was.clone() })
+            let unnamed = |item: &PodFacts, was: &PodFacts| {
+                format!("{item:?}") == format!("{:?}", PodFacts { name: item.name.clone(), ..was.clone() })
             };
-            prop_assert!(pods.unnamed().zip(&written).all(|(own, was)| unnamed(&own, was)));
+            prop_assert!(pods.unnamed().zip(&written).all(|(item, was)| unnamed(&item, was)));
             prop_assert_eq!(pods.unnamed().count(), written.len());
             let id = PodId::from_index(again.index(written.len()));
             pods.change(id).evicted ^= true;

@@ -210,9 +210,9 @@ impl PodFacts {
         let last = std::iter::once((SimTime::FAR_FUTURE, &*self.requests));
         let all = self.requested_before.iter().map(|(until, before)| (*until, &**before)).chain(last);
         let spans = all.scan(SimTime::from_micros(i64::MIN), |start, (end, requests)| {
-            let own = (*start, end, requests);
+            let item = (*start, end, requests);
             *start = end;
-            Some(own)
+            Some(item)
         });
         let cut = spans.map(move |(start, end, requests)| (start.max(from), end.min(until), requests));
         cut.filter(|(start, end, _)| start < end)

@@ -138,7 +138,7 @@ impl World {
         looks: u64,
     ) {
         let used = &mut self.record.verticals[position].used;
-        let known = used.iter().position(|own| own.container == container);
+        let known = used.iter().position(|item| item.container == container);
         let at = known.unwrap_or_else(|| {
             used.push(UseOfContainer { container, cpu: BTreeMap::new(), memory: BTreeMap::new() });
             used.len() - 1

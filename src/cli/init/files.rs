@@ -75,7 +75,7 @@ pub(super) fn stage(directory: &Path, draft: &Draft, overwrite: bool) -> Result<
     let names = draft.files.iter().map(|file| file.name.clone().into_owned()).collect();
     let made_whole = fs::create_dir_all(directory).map_err(refused("create", directory));
     let lock = made_whole.and_then(|()| hold_scratch(directory, &stage).map_err(Failure::of_report));
-    let lock = lock.inspect_err(|_| made.iter().rev().for_each(|own| drop(fs::remove_dir(own))))?;
+    let lock = lock.inspect_err(|_| made.iter().rev().for_each(|item| drop(fs::remove_dir(item))))?;
     let staged = Staged { directory: directory.to_owned(), stage, _lock: lock, names, made, in_place: false };
     for file in &draft.files {
         fs::write(staged.path(&file.name), &file.text).map_err(refused("write", &directory.join(&*file.name)))?;

@@ -141,9 +141,9 @@ fn find_instances(suite: &Path) -> Result<Vec<(String, Vec<PathBuf>)>, Failure> 
     let shared = inputs(suite)?;
     let mut instances = Vec::new();
     for folder in entries(suite)?.into_iter().filter(|path| path.is_dir()) {
-        let own = inputs(&folder)?;
-        if let Some(name) = folder.file_name().filter(|_| !own.is_empty()) {
-            instances.push((recorded_path(name.as_ref())?, [&shared[..], &own[..]].concat()));
+        let inputs = inputs(&folder)?;
+        if let Some(name) = folder.file_name().filter(|_| !inputs.is_empty()) {
+            instances.push((recorded_path(name.as_ref())?, [&shared[..], &inputs[..]].concat()));
         }
     }
     if instances.is_empty() {

@@ -79,7 +79,7 @@ fn group_of(item: Symbol) -> Group {
         (BillItem::FargateMemory, Group::Fargate),
         (BillItem::FargateStorage, Group::Fargate),
     ];
-    let known = GROUPS.into_iter().find(|(own, _)| own.as_str() == item.as_str());
+    let known = GROUPS.into_iter().find(|(key, _)| key.as_str() == item.as_str());
     known.map_or_else(|| Group::Rest(item.to_string()), |(_, group)| group)
 }
 
@@ -346,7 +346,7 @@ impl RecordedBill {
             rules: totals.rules.iter().map(|(rule, sums)| part(rule.name(), sums)).collect(),
             left_out: totals.left_out.iter().map(|(kind, sums)| part(kind.name().to_string(), sums)).collect(),
             others: totals.others.total().amortised.as_f64(),
-            unbilled: unbilled(&observed, &simulated).map(|own| own.1).sum(),
+            unbilled: unbilled(&observed, &simulated).map(|unbilled| unbilled.1).sum(),
             hints: hints(&observed, &simulated, &totals.currency),
         }
     }
@@ -367,14 +367,14 @@ fn words(kind: &LinkKind) -> String {
 
 /// Groups that the simulation has and the bill has nothing of: most are what `init` assumes, or what no line of the bill names the cluster for.
 fn unbilled<'b>(observed: &'b ComparedBill, simulated: &'b ComparedBill) -> impl Iterator<Item = (&'b Group, f64)> {
-    let billed = |group: &Group| observed.groups.get(group).is_some_and(|own| own.as_f64() != 0.0);
+    let billed = |group: &Group| observed.groups.get(group).is_some_and(|group| group.as_f64() != 0.0);
     let amounts = simulated.groups.iter().map(|(group, amount)| (group, amount.as_f64()));
     amounts.filter(move |(group, amount)| *amount > 0.0 && !billed(group))
 }
 
 /// What to do about what is simulated and not billed, or far beyond the bill.
 fn hints(observed: &ComparedBill, simulated: &ComparedBill, currency: &str) -> Vec<String> {
-    let whole: f64 = simulated.groups.values().map(|own| own.as_f64()).sum();
+    let whole: f64 = simulated.groups.values().map(|group| group.as_f64()).sum();
     let is_much = |amount: f64| amount > HINT_SHARE * whole;
     let none = unbilled(observed, simulated).filter(|(_, amount)| is_much(*amount)).map(|(group, amount)| {
         let remedy = match group {
@@ -386,8 +386,8 @@ fn hints(observed: &ComparedBill, simulated: &ComparedBill, currency: &str) -> V
         format!("{} of {} is simulated and the bill has none of it: {remedy}.", money(currency, amount), group.name())
     });
     let beyond = simulated.groups.iter().filter_map(|(group, amount)| {
-        let (own, billed) = (amount.as_f64(), observed.groups.get(group)?.as_f64());
-        let is_far = billed > 0.0 && own > BEYOND * billed && is_much(own - billed);
+        let (number, billed) = (amount.as_f64(), observed.groups.get(group)?.as_f64());
+        let is_far = billed > 0.0 && number > BEYOND * billed && is_much(number - billed);
         let what = if *group == Group::Nat {
             "see count and prices under `ec2.billing.nat_gateways`"
         } else {
@@ -398,7 +398,7 @@ fn hints(observed: &ComparedBill, simulated: &ComparedBill, currency: &str) -> V
                 "{} is billed at {} and simulated at {}: {what}.",
                 group.name(),
                 money(currency, billed),
-                money(currency, own)
+                money(currency, number)
             )
         })
     });

@@ -82,14 +82,14 @@ impl Assembly<'_> {
         let levers = self.problem.levers();
         let nothing: Choice = vec![0; levers.len()];
         let today = self.problem.points(&nothing, &verdict.seeds);
-        let own = self.problem.points(&verdict.choice, &verdict.seeds);
+        let points = self.problem.points(&verdict.choice, &verdict.seeds);
         let known = self.problem.points(&nothing, &[asked.seed]);
         let confirmed = !verdict.seeds.is_empty();
         let mut warnings = asked.scenario.caveats();
-        known.iter().chain(&own).for_each(|point| warnings.merge(&point.warnings));
-        missing_more(&today, &own).into_iter().for_each(|text| warnings.add(&studies::RECOMMENDED_LACKS_MORE, text));
+        known.iter().chain(&points).for_each(|point| warnings.merge(&point.warnings));
+        missing_more(&today, &points).into_iter().for_each(|text| warnings.add(&studies::RECOMMENDED_LACKS_MORE, text));
         self.newly_on_spot(asked).into_iter().for_each(|text| warnings.add(&studies::RECOMMENDED_SPOT, text));
-        if asked.draws && today.iter().chain(&own).any(|point| point.spot) {
+        if asked.draws && today.iter().chain(&points).any(|point| point.spot) {
             warnings.add(&studies::PRICE_ERRORS_DRAWN, DRAWS_PRICE_ERRORS);
         }
         let changes = self.changes(asked, &levers)?;
@@ -109,10 +109,10 @@ impl Assembly<'_> {
             advice: verdict.advice,
             lines: self.large_lines(asked, &levers, &changes),
             today: confirmed.then(|| Figures::from_points(&today)),
-            recommended: confirmed.then(|| Figures::from_points(&own)),
+            recommended: confirmed.then(|| Figures::from_points(&points)),
             cost_per_month: verdict.cost.clone(),
             changes,
-            limits: self.limits(&today, &own),
+            limits: self.limits(&today, &points),
             robustness,
             tried: self.tried(&levers, &nothing),
             commitments: self.found.commitments.clone(),
@@ -144,15 +144,15 @@ impl Assembly<'_> {
         let levers = self.problem.levers();
         let nothing: Choice = vec![0; levers.len()];
         let today = self.problem.points(&nothing, &verdict.seeds);
-        let own = self.problem.points(&verdict.choice, &verdict.seeds);
+        let points = self.problem.points(&verdict.choice, &verdict.seeds);
         Ok(Alternative {
             advice: verdict.advice,
-            recommended: (!verdict.seeds.is_empty()).then(|| Figures::from_points(&own)),
+            recommended: (!verdict.seeds.is_empty()).then(|| Figures::from_points(&points)),
             cost_per_month: verdict.cost.clone(),
             saves_per_month: verdict.cost.as_ref().map(|cost| cost.difference.negated()),
             saves_per_year: verdict.cost.as_ref().map(|cost| cost.difference.negated().scaled(MONTHS)),
             changes: self.changes(asked, &levers)?,
-            limits: self.limits(&today, &own),
+            limits: self.limits(&today, &points),
             effort: self.effort(asked, self.found.search.used()),
         })
     }
@@ -167,8 +167,8 @@ impl Assembly<'_> {
             return None;
         }
         let changed = asked.with(&self.problem.setting(&self.found.verdict.choice))?;
-        let (today, own) = (on_spot(&asked.scenario)?, on_spot(&changed)?);
-        let new: Vec<&str> = own.difference(&today).map(String::as_str).collect();
+        let (today, spot) = (on_spot(&asked.scenario)?, on_spot(&changed)?);
+        let new: Vec<&str> = spot.difference(&today).map(String::as_str).collect();
         let all = new.join(", ");
         (!new.is_empty()).then(|| {
             format!(
@@ -214,21 +214,21 @@ impl Assembly<'_> {
         Ok(super::files::seen_by(&asked.policy, documents))
     }
 
-    fn limits(&self, today: &[Point], own: &[Point]) -> Vec<LimitKept> {
+    fn limits(&self, today: &[Point], this_points: &[Point]) -> Vec<LimitKept> {
         use crate::experiment::recommendation::Problem;
         let limits = self.problem.limits();
         let samples = |points: &[Point]| -> Vec<Sample> {
             points.iter().map(|point| Sample { cost: 0.0, measures: measures(point, limits) }).collect()
         };
-        let (today, own) = (samples(today), samples(own));
-        let (today, own): (Vec<&Sample>, Vec<&Sample>) = (today.iter().collect(), own.iter().collect());
+        let (today, this_samples) = (samples(today), samples(this_points));
+        let (today, this_sample): (Vec<&Sample>, Vec<&Sample>) = (today.iter().collect(), this_samples.iter().collect());
         let kept = |(place, limit): (usize, &Limit)| {
             // What is missed whatever is measured has no amount.
             let values = |samples: &[&Sample]| -> Vec<f64> {
-                samples.iter().filter_map(|sample| sample.measures[place]).filter(|own| own.is_finite()).collect()
+                samples.iter().filter_map(|sample| sample.measures[place]).filter(|measure| measure.is_finite()).collect()
             };
             let met = |samples: &[&Sample], limit: f64| {
-                samples.iter().filter(|sample| sample.measures[place].is_none_or(|own| own <= limit)).count() as u64
+                samples.iter().filter(|sample| sample.measures[place].is_none_or(|measure| measure <= limit)).count() as u64
             };
             let stated = match limit {
                 Limit::AtMost { limit, .. } => Some(*limit),
@@ -238,9 +238,9 @@ impl Assembly<'_> {
                 name: limit.name().to_owned(),
                 limit: stated,
                 today: Estimate::from_values(&values(&today)),
-                recommended: Estimate::from_values(&values(&own)),
-                met: stated.map(|limit| (met(&today, limit), met(&own, limit))),
-                kept: strain(limit, place, (&today, &own), 1.0) <= 0.0,
+                recommended: Estimate::from_values(&values(&this_sample)),
+                met: stated.map(|limit| (met(&today, limit), met(&this_sample, limit))),
+                kept: strain(limit, place, (&today, &this_sample), 1.0) <= 0.0,
             }
         };
         limits.iter().enumerate().map(kept).collect()
@@ -250,8 +250,8 @@ impl Assembly<'_> {
     fn tried(&self, levers: &[Lever], nothing: &Choice) -> Vec<Tried> {
         let all = self.found.search.tried();
         let today: Vec<(u64, f64)> =
-            all.get(nothing).into_iter().flatten().map(|(seed, own)| (*seed, own.cost)).collect();
-        let mean_today = mean(today.iter().map(|own| own.1)).unwrap_or(0.0);
+            all.get(nothing).into_iter().flatten().map(|(seed, item)| (*seed, item.cost)).collect();
+        let mean_today = mean(today.iter().map(|pair| pair.1)).unwrap_or(0.0);
         let mut tried: Vec<Tried> = Vec::new();
         for (choice, samples) in all {
             let seeds: Vec<u64> = samples.iter().map(|(seed, _)| *seed).collect();
@@ -260,10 +260,10 @@ impl Assembly<'_> {
                 continue;
             }
             // Against today with the same seeds, and from there to today over all seeds: few seeds are not the others.
-            let costs: Vec<f64> = samples.iter().map(|(_, own)| own.cost).collect();
-            let same = seeds.iter().filter_map(|seed| today.iter().find(|own| own.0 == *seed)).map(|own| own.1);
+            let costs: Vec<f64> = samples.iter().map(|(_, key)| key.cost).collect();
+            let same = seeds.iter().filter_map(|seed| today.iter().find(|pair| pair.0 == *seed)).map(|today| today.1);
             let same: Vec<f64> = same.collect();
-            let shift = Paired::new(&same, &costs).map_or(0.0, |own| own.difference.mean);
+            let shift = Paired::new(&same, &costs).map_or(0.0, |paired| paired.difference.mean);
             tried.push(Tried {
                 changes: words(levers, choice),
                 seeds: seeds.len() as u64,
@@ -271,8 +271,8 @@ impl Assembly<'_> {
                 pending_p99: mean(figure(&points, "pending_p99")),
                 evictions: mean(figure(&points, "evictions")).unwrap_or(0.0),
                 role: match choice {
-                    own if own == nothing => "today",
-                    own if *own == self.found.verdict.choice => "recommended",
+                    choice if choice == nothing => "today",
+                    choice if *choice == self.found.verdict.choice => "recommended",
                     _ => "",
                 }
                 .to_owned(),
@@ -323,12 +323,12 @@ pub(in crate::program) fn value_changes(before: &[Document], after: &[Document])
     for (one, other) in paired(before, after).filter(|(one, other)| *one != Some(*other)) {
         let object = other.content.object_name().unwrap_or_else(|| "the scenario".to_owned());
         let is_new = one.is_none();
-        for own in one.map_or(&nothing, |one| &one.content).differences(&other.content) {
+        for difference in one.map_or(&nothing, |one| &one.content).differences(&other.content) {
             // Of a new object kind and name are told already.
-            if is_new && (own.path == "kind" || own.path.starts_with("metadata.name")) {
+            if is_new && (difference.path == "kind" || difference.path.starts_with("metadata.name")) {
                 continue;
             }
-            let change = ValueChange { object: object.clone(), path: own.path, before: own.before, after: own.after };
+            let change = ValueChange { object: object.clone(), path: difference.path, before: difference.before, after: difference.after };
             // A file that several policies name is read for each.
             if !all.contains(&change) {
                 all.push(change);

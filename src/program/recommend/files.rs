@@ -128,7 +128,7 @@ impl Origin<'_> {
         }
         let own_names = changes
             .iter()
-            .flat_map(|own| [own.objects.clone(), own.after.clone()].into_iter().chain(own.patch.clone()));
+            .flat_map(|change| [change.objects.clone(), change.after.clone()].into_iter().chain(change.patch.clone()));
         let copies =
             self.copies(&before, [marker, SCENARIO].map(str::to_owned).into_iter().chain(own_names).collect())?;
         let (scenario, whole) = self.scenarios(&before, &all, &copies);
@@ -136,11 +136,11 @@ impl Origin<'_> {
             directory.file(name, |output| output.write_all(bytes)).map_err(Failure::of_report)
         };
         text(marker, answer.as_bytes())?;
-        for own in all.iter().filter(|own| !own.objects.is_empty()) {
-            let documents: Vec<String> = own.objects.iter().map(Content::to_yaml).collect();
-            text(&own.change.objects, documents.join("---\n").as_bytes())?;
+        for item in all.iter().filter(|item| !item.objects.is_empty()) {
+            let documents: Vec<String> = item.objects.iter().map(Content::to_yaml).collect();
+            text(&item.change.objects, documents.join("---\n").as_bytes())?;
         }
-        let patched = all.iter().map(|own| Some((own.change.patch.as_ref()?, self.patch(&before, &own.after))));
+        let patched = all.iter().map(|item| Some((item.change.patch.as_ref()?, self.patch(&before, &item.after))));
         let patched: Vec<(&String, String)> = patched.flatten().filter(|(_, patch)| !patch.is_empty()).collect();
         for (name, patch) in &patched {
             text(name, patch.as_bytes())?;
@@ -149,13 +149,13 @@ impl Origin<'_> {
             text(name, bytes)?;
         }
         text(SCENARIO, scenario.to_yaml().as_bytes())?;
-        for (own, whole) in all.iter().zip(&whole) {
-            whole.as_ref().map_or(Ok(()), |whole| text(&own.change.after, whole.to_yaml().as_bytes()))?;
+        for (item, whole) in all.iter().zip(&whole) {
+            whole.as_ref().map_or(Ok(()), |whole| text(&item.change.after, whole.to_yaml().as_bytes()))?;
         }
         directory.commit().map_err(Failure::of_report)?;
         let path = |name: &str| folder.join(name).display().to_string();
         let pairs = || changes.iter().zip(&whole);
-        let within: Vec<&str> = pairs().filter(|own| own.1.is_none()).map(|own| own.0.policy.as_str()).collect();
+        let within: Vec<&str> = pairs().filter(|pair| pair.1.is_none()).map(|pair| pair.0.policy.as_str()).collect();
         let mut confirm = Vec::new();
         let prices = self.pricing_data.map(|directory| directory.display().to_string());
         let line = |words: &[&str]| {
@@ -166,10 +166,10 @@ impl Origin<'_> {
             let policies = format!("{},{}", self.policy, within.join(","));
             confirm.push(line(&["nodecast", "compare", &path(SCENARIO), "--policies", &policies]));
         }
-        let beyond = pairs().filter(|own| own.1.is_some());
-        confirm.extend(beyond.map(|own| line(&["nodecast", "diff", &path(SCENARIO), &path(&own.0.after)])));
+        let beyond = pairs().filter(|pair| pair.1.is_some());
+        confirm.extend(beyond.map(|beyond| line(&["nodecast", "diff", &path(SCENARIO), &path(&beyond.0.after)])));
         let patches = patched.iter().map(|(name, _)| folder.join(name)).collect();
-        Ok(Written { objects: all.iter().map(|own| own.objects.len()).sum(), confirm, patches })
+        Ok(Written { objects: all.iter().map(|item| item.objects.len()).sum(), confirm, patches })
     }
 
     /// The changes as a unified diff of the files next to the scenario and below it; new objects are a file of their own. What cannot be shown
@@ -188,10 +188,10 @@ impl Origin<'_> {
             let name = file.unwrap_or(&own_name);
             let is_below = Path::new(name).components().all(|part| matches!(part, std::path::Component::Normal(_)));
             let text = std::fs::read_to_string(directory.join(name)).ok().filter(|_| is_below)?;
-            let own = |all: &[Document]| -> Vec<Content> {
-                all.iter().filter(|own| own.file.as_deref() == *file).map(|own| own.content.clone()).collect()
+            let matches = |all: &[Document]| -> Vec<Content> {
+                all.iter().filter(|origin| origin.file.as_deref() == *file).map(|item| item.content.clone()).collect()
             };
-            let (before, after) = (own(before), own(after));
+            let (before, after) = (matches(before), matches(after));
             crate::scenario::patch(name, &text, &before.iter().collect::<Vec<_>>(), &after.iter().collect::<Vec<_>>())
         };
         let mut all: String = files.iter().filter_map(of_file).collect();
@@ -243,10 +243,10 @@ impl Origin<'_> {
     /// A file of manifests as `--set` has it; `None` for a file of another kind, and where nothing was set.
     fn edited(&self, file: &str, before: &[Document]) -> Option<String> {
         let mut documents: Vec<&Content> = Vec::new();
-        for own in before.iter().filter(|own| own.file.as_deref() == Some(file)) {
+        for item in before.iter().filter(|origin| origin.file.as_deref() == Some(file)) {
             // A file that several policies name is read for each.
-            if !documents.contains(&&own.content) {
-                documents.push(&own.content);
+            if !documents.contains(&&item.content) {
+                documents.push(&item.content);
             }
         }
         let texts: Vec<String> = documents.into_iter().map(Content::to_yaml).collect();
@@ -262,7 +262,7 @@ impl Origin<'_> {
         copies: &BTreeMap<String, (String, Vec<u8>)>,
     ) -> (Content, Vec<Option<Content>>) {
         let root = |documents: &[Document]| {
-            let mut root = documents.first().map_or_else(|| Content::Map(Vec::new()), |own| own.content.clone());
+            let mut root = documents.first().map_or_else(|| Content::Map(Vec::new()), |document| document.content.clone());
             root.for_each_scalar(&mut |text: &mut String| {
                 let plain = serde_json::from_str::<String>(text).unwrap_or_else(|_| text.clone());
                 if let Some((name, _)) = copies.get(&plain) {
@@ -279,17 +279,17 @@ impl Origin<'_> {
         let mut today = root(before);
         let mut policies = vec![self.policy_in(&today)];
         let mut whole = Vec::new();
-        for own in all {
-            let mut changed = root(&own.after);
+        for item in all {
+            let mut changed = root(&item.after);
             let mut policy = self.policy_in(&changed);
-            policy.set("name", Content::Scalar(own.change.policy.clone()));
-            if !own.objects.is_empty() {
+            policy.set("name", Content::Scalar(item.change.policy.clone()));
+            if !item.objects.is_empty() {
                 let mut files = policy.get("manifests").map_or(&[][..], Content::items).to_vec();
-                files.push(Content::Scalar(own.change.objects.clone()));
+                files.push(Content::Scalar(item.change.objects.clone()));
                 policy.set("manifests", Content::List(files));
             }
             changed.set("policies", Content::List(vec![policy.clone()]));
-            let differs = today.differences(&changed).iter().any(|own| !own.path.starts_with("policies"));
+            let differs = today.differences(&changed).iter().any(|difference| !difference.path.starts_with("policies"));
             // One that is as today's, since no policy can state what changes, would say that nothing is gained.
             if !differs || !is_same_but_for_name(&policies[0], &policy) {
                 policies.push(policy);
@@ -303,7 +303,7 @@ impl Origin<'_> {
     /// The policy as the scenario states it, or as it implies it.
     fn policy_in(&self, root: &Content) -> Content {
         let stated = root.get("policies").map_or(&[][..], Content::items).iter();
-        let mut named = stated.filter(|own| own.get("name").and_then(Content::as_text).as_deref() == Some(self.policy));
+        let mut named = stated.filter(|item| item.get("name").and_then(Content::as_text).as_deref() == Some(self.policy));
         named.next().cloned().unwrap_or_else(|| {
             let word = |text: &str| Content::Scalar(text.to_owned());
             // Where a scenario states no policy, its one is called as its autoscaler is.
@@ -313,36 +313,36 @@ impl Origin<'_> {
 }
 
 fn is_same_but_for_name(one: &Content, other: &Content) -> bool {
-    let unnamed = |own: &Content| {
-        let mut own = own.clone();
-        own.set("name", Content::Scalar(String::new()));
-        own
+    let unnamed = |content: &Content| {
+        let mut content = content.clone();
+        content.set("name", Content::Scalar(String::new()));
+        content
     };
     unnamed(one) == unnamed(other)
 }
 
 /// The documents without those of files that only other policies name: an object of theirs with the same name is another one.
 pub(in crate::program) fn seen_by(policy: &str, documents: Vec<Document>) -> Vec<Document> {
-    let Some(root) = documents.first().map(|own| &own.content) else { return documents };
-    let named = |own: &Content| -> BTreeSet<String> {
-        own.get("manifests").map_or(&[][..], Content::items).iter().filter_map(Content::as_text).collect()
+    let Some(root) = documents.first().map(|document| &document.content) else { return documents };
+    let named = |content: &Content| -> BTreeSet<String> {
+        content.get("manifests").map_or(&[][..], Content::items).iter().filter_map(Content::as_text).collect()
     };
-    let is_own = |own: &&Content| own.get("name").and_then(Content::as_text).as_deref() == Some(policy);
+    let is_own = |content: &&Content| content.get("name").and_then(Content::as_text).as_deref() == Some(policy);
     let policies = root.get("policies").map_or(&[][..], Content::items).iter();
-    let (own, others): (Vec<&Content>, Vec<&Content>) = policies.partition(is_own);
-    let seen: BTreeSet<String> = own.into_iter().chain([root]).flat_map(named).collect();
+    let (item, others): (Vec<&Content>, Vec<&Content>) = policies.partition(is_own);
+    let seen: BTreeSet<String> = item.into_iter().chain([root]).flat_map(named).collect();
     let unseen: BTreeSet<String> = others.into_iter().flat_map(named).filter(|file| !seen.contains(file)).collect();
-    documents.into_iter().filter(|own| own.file.as_ref().is_none_or(|file| !unseen.contains(file))).collect()
+    documents.into_iter().filter(|document| document.file.as_ref().is_none_or(|file| !unseen.contains(file))).collect()
 }
 
 /// The objects of a document: itself, or those of a list.
-fn items(own: &Content) -> Vec<Content> {
-    own.get("items").map_or_else(|| vec![own.clone()], |items| items.items().to_vec())
+fn items(content: &Content) -> Vec<Content> {
+    content.get("items").map_or_else(|| vec![content.clone()], |items| items.items().to_vec())
 }
 
 /// The objects of all manifests.
 pub(in crate::program) fn objects(documents: &[Document]) -> Vec<Content> {
-    documents.iter().filter(|own| own.file.is_some()).flat_map(|own| items(&own.content)).collect()
+    documents.iter().filter(|document| document.file.is_some()).flat_map(|document| items(&document.content)).collect()
 }
 
 /// The objects that changed, as they are to be; each once.
@@ -350,9 +350,9 @@ fn changed(before: &[Document], after: &[Document]) -> Vec<Content> {
     let mut all: Vec<Content> = Vec::new();
     for (one, other) in paired(before, after).filter(|(one, other)| other.file.is_some() && *one != Some(*other)) {
         let before = one.map_or_else(Vec::new, |one| items(&one.content));
-        for (place, own) in items(&other.content).into_iter().enumerate() {
-            if before.get(place) != Some(&own) && !all.contains(&own) {
-                all.push(own);
+        for (place, item) in items(&other.content).into_iter().enumerate() {
+            if before.get(place) != Some(&item) && !all.contains(&item) {
+                all.push(item);
             }
         }
     }

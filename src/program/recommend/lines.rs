@@ -67,14 +67,14 @@ impl Assembly<'_> {
     fn saving(&self, choice: &Choice) -> Option<(bool, f64)> {
         let all = self.found.search.tried();
         let today: Choice = vec![0; choice.len()];
-        let (today, own) = (all.get(&today)?, all.get(choice)?);
+        let (today, item) = (all.get(&today)?, all.get(choice)?);
         let with_seed = |seed: u64| today.iter().find(|sample| sample.0 == seed).map(|sample| sample.1);
         let pairs: Vec<(&Sample, &Sample)> =
-            own.iter().filter_map(|(seed, sample)| Some((with_seed(*seed)?, *sample))).collect();
-        let saved: Vec<f64> = pairs.iter().map(|(today, own)| today.cost - own.cost).collect();
-        let (today, own): (Vec<&Sample>, Vec<&Sample>) = pairs.into_iter().unzip();
+            item.iter().filter_map(|(seed, sample)| Some((with_seed(*seed)?, *sample))).collect();
+        let saved: Vec<f64> = pairs.iter().map(|(today, pair)| today.cost - pair.cost).collect();
+        let (today, item): (Vec<&Sample>, Vec<&Sample>) = pairs.into_iter().unzip();
         let limits = self.problem.limits().iter().enumerate();
-        let is_met = limits.map(|(place, limit)| strain(limit, place, (&today, &own), 1.0)).all(|strain| strain <= 0.0);
+        let is_met = limits.map(|(place, limit)| strain(limit, place, (&today, &item), 1.0)).all(|strain| strain <= 0.0);
         Some((is_met, mean(&saved)?))
     }
 }

@@ -124,8 +124,8 @@ impl<'a> Simulated<'a> {
 
     /// Puts a lever in place of another.
     pub(super) fn replace(&self, place: usize, lever: Lever) {
-        if let Some(own) = self.levers.borrow_mut().get_mut(place) {
-            *own = lever;
+        if let Some(this_lever) = self.levers.borrow_mut().get_mut(place) {
+            *this_lever = lever;
         }
     }
 
@@ -174,24 +174,24 @@ impl<'a> Simulated<'a> {
 
     /// How both scenarios, today's and what is recommended, fare under a stress.
     pub(super) fn under(&self, stress: &Stress, both: &[Scenario; 2], seeds: &[u64]) -> Result<Robustness, Failure> {
-        let [today, own] = both;
+        let [today, item] = both;
         let asked: Vec<(&Scenario, u64)> =
-            seeds.iter().map(|seed| (today, *seed)).chain(seeds.iter().map(|seed| (own, *seed))).collect();
+            seeds.iter().map(|seed| (today, *seed)).chain(seeds.iter().map(|seed| (item, *seed))).collect();
         let found = self.run(&asked)?;
         let samples: Vec<Sample> = found.iter().map(|point| self.sample(point)).collect();
-        let (today, own) = samples.split_at(seeds.len());
+        let (today, item) = samples.split_at(seeds.len());
         let costs = |samples: &[Sample]| -> Vec<f64> { samples.iter().map(|sample| sample.cost).collect() };
-        let paired = Paired::new(&costs(today), &costs(own));
-        let (today, own): (Vec<&Sample>, Vec<&Sample>) = (today.iter().collect(), own.iter().collect());
+        let paired = Paired::new(&costs(today), &costs(item));
+        let (today, item): (Vec<&Sample>, Vec<&Sample>) = (today.iter().collect(), item.iter().collect());
         let broken =
-            self.limits.iter().enumerate().find(|(place, limit)| strain(limit, *place, (&today, &own), 1.0) > 0.0);
-        let saves = paired.as_ref().is_some_and(|own| own.difference.mean < 0.0);
+            self.limits.iter().enumerate().find(|(place, limit)| strain(limit, *place, (&today, &item), 1.0) > 0.0);
+        let saves = paired.as_ref().is_some_and(|paired| paired.difference.mean < 0.0);
         let why = match (saves, broken) {
             (_, Some((_, limit))) => Some(limit.name().to_owned()),
             (false, None) => Some("it costs no less".to_owned()),
             (true, None) => None,
         };
-        let relative = paired.and_then(|own| own.relative);
+        let relative = paired.and_then(|paired| paired.relative);
         Ok(Robustness { when: stress.words(), relative, holds: why.is_none(), why })
     }
 
@@ -214,7 +214,7 @@ impl Problem for Simulated<'_> {
     }
 
     fn bound(&self) -> Option<usize> {
-        self.levers.borrow().iter().position(|own| own.kind == Kind::Commitments)
+        self.levers.borrow().iter().position(|lever| lever.kind == Kind::Commitments)
     }
 
     fn group(&self, lever: usize) -> usize {
@@ -228,19 +228,19 @@ impl Problem for Simulated<'_> {
     fn simulate(&self, asked: &[(Choice, u64)]) -> Result<Vec<Sample>, Failure> {
         for (choice, seed) in asked {
             let known =
-                self.original(choice).and_then(|(whole, own)| whole.points.borrow().get(&(own, *seed)).cloned());
+                self.original(choice).and_then(|(whole, original)| whole.points.borrow().get(&(original, *seed)).cloned());
             self.points.borrow_mut().extend(known.map(|point| ((choice.clone(), *seed), point)));
         }
         self.read(&asked.iter().map(|(choice, _)| choice).collect())?;
         let scenarios = self.scenarios.borrow();
         let of = |choice: &Choice| scenarios.get(choice).and_then(Option::as_deref);
         let mut points = self.points.borrow_mut();
-        let is_new = |own: &&(Choice, u64)| !points.contains_key(*own);
+        let is_new = |item: &&(Choice, u64)| !points.contains_key(*item);
         let new: Vec<(&(Choice, u64), &Scenario)> =
-            asked.iter().filter(is_new).filter_map(|own| Some((own, of(&own.0)?))).collect();
-        let runs: Vec<(&Scenario, u64)> = new.iter().map(|(own, scenario)| (*scenario, own.1)).collect();
-        points.extend(new.iter().map(|(own, _)| (*own).clone()).zip(self.run(&runs)?));
+            asked.iter().filter(is_new).filter_map(|item| Some((item, of(&item.0)?))).collect();
+        let runs: Vec<(&Scenario, u64)> = new.iter().map(|(key, scenario)| (*scenario, key.1)).collect();
+        points.extend(new.iter().map(|(key, _)| (*key).clone()).zip(self.run(&runs)?));
         let unusable = || Sample { cost: UNUSABLE, measures: vec![None; self.limits.len()] };
-        Ok(asked.iter().map(|own| points.get(own).map_or_else(unusable, |point| self.sample(point))).collect())
+        Ok(asked.iter().map(|item| points.get(item).map_or_else(unusable, |point| self.sample(point))).collect())
     }
 }

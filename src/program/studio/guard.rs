@@ -51,9 +51,9 @@ impl Guard {
 
     /// The address of the page for who comes with the ticket, which is then used up.
     pub(super) fn redeem(&self, shown: Shown<'_>) -> Option<String> {
-        let own = self.is_from_here(shown).then_some(shown.path)?.strip_prefix("/once/")?;
+        let rest = self.is_from_here(shown).then_some(shown.path)?.strip_prefix("/once/")?;
         let mut ticket = lock(&self.ticket);
-        ticket.take_if(|known| is_equal(known.as_bytes(), own.as_bytes()))?;
+        ticket.take_if(|known| is_equal(known.as_bytes(), rest.as_bytes()))?;
         Some(self.address())
     }
 
@@ -68,7 +68,7 @@ impl Guard {
         shown.host == Some(self.host.as_str())
             && shown.origin.is_none_or(is_own)
             // `none`: somebody typed the address, or a program opened it.
-            && shown.site.is_none_or(|own| matches!(own, "same-origin" | "none"))
+            && shown.site.is_none_or(|site| matches!(site, "same-origin" | "none"))
     }
 
     /// The part of the path behind the token, if the request may come in.
@@ -104,8 +104,8 @@ mod tests {
         let guard = Guard { host: "127.0.0.1:7".into(), token: "ab".into(), ticket: Mutex::new(None) };
         let shown = Shown { path: "/ab/run", host: Some("127.0.0.1:7"), origin: None, site: None };
         assert_eq!(guard.admit(shown), Some("run"));
-        let own = Some("http://127.0.0.1:7");
-        assert_eq!(guard.admit(Shown { origin: own, site: Some("same-origin"), path: "/ab/", ..shown }), Some(""));
+        let text = Some("http://127.0.0.1:7");
+        assert_eq!(guard.admit(Shown { origin: text, site: Some("same-origin"), path: "/ab/", ..shown }), Some(""));
         assert_eq!(guard.admit(Shown { site: Some("none"), ..shown }), Some("run"));
         let refused = [
             Shown { path: "/ac/run", ..shown },
@@ -122,8 +122,8 @@ mod tests {
             Shown { site: Some("cross-site"), ..shown },
             Shown { site: Some("same-site"), ..shown },
         ];
-        for own in refused {
-            assert_eq!(guard.admit(own), None, "{own:?}");
+        for item in refused {
+            assert_eq!(guard.admit(item), None, "{item:?}");
         }
     }
 
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn tokens_are_new_each_time() {
         let (one, other) = (Guard::at(1), Guard::at(1));
-        let token = |guard: &Result<Guard, String>| guard.as_ref().map(|own| own.token.clone()).unwrap_or_default();
+        let token = |guard: &Result<Guard, String>| guard.as_ref().map(|guard| guard.token.clone()).unwrap_or_default();
         assert!(token(&one).len() == 32 && token(&one) != token(&other));
     }
 }

@@ -184,7 +184,7 @@ impl Body for Reply {
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match self.get_mut() {
             Self::Whole(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
-            Self::Events(own) => own.events.poll_recv(context).map(|event| event.map(|event| Ok(Frame::data(event)))),
+            Self::Events(events) => events.events.poll_recv(context).map(|event| event.map(|event| Ok(Frame::data(event)))),
         }
     }
 
@@ -320,8 +320,8 @@ fn run(asked: &QueryParams, site: Site<'_, '_>) -> Response<Reply> {
     let base = if asked.same_circumstances { session.controls.circumstances(&asked.values) } else { State::new() };
     let side = |state: &State| session.setting(state).map(|(setting, key)| Side { setting, key });
     match (side(&asked.values), side(&base)) {
-        (Ok(own), Ok(today)) => {
-            let (job, events) = Job::new(session, own, today);
+        (Ok(side), Ok(today)) => {
+            let (job, events) = Job::new(session, side, today);
             let page: String = asked.page.chars().take(64).collect();
             pool.take_up(&page, job);
             reply(StatusCode::OK, "text/event-stream", Reply::Events(events))

@@ -68,9 +68,9 @@ const TODAY: usize = 1;
 
 impl Job {
     /// A job for `own` held against `today`, and the events that it gives.
-    pub(super) fn new(session: &Session, own: Side, today: Side) -> (Arc<Self>, Events) {
+    pub(super) fn new(session: &Session, this_side: Side, today: Side) -> (Arc<Self>, Events) {
         let seeds = seeds(session.seed, session.request.replications);
-        let same = own.key == today.key;
+        let same = this_side.key == today.key;
         // First the seed that the page waits for; what it is held against is mostly known.
         let both = |seed: &u64| [(OWN, *seed), (TODAY, *seed)];
         let cells = seeds.iter().flat_map(both).filter(|(side, _)| *side == OWN || !same).collect();
@@ -78,14 +78,14 @@ impl Job {
         let known = |side: &Side| -> BTreeMap<u64, Arc<Point>> {
             seeds.iter().filter_map(|seed| Some((*seed, session.known(&side.key, *seed)?))).collect()
         };
-        let points = [known(&own), known(&today)];
+        let points = [known(&this_side), known(&today)];
         let (page, events) = unbounded_channel();
         let job = Arc::new(Self {
             unwanted: AtomicBool::new(false),
             over: AtomicBool::new(false),
             begun: Instant::now(),
             taken_up: OnceLock::new(),
-            sides: [own, today],
+            sides: [this_side, today],
             scenarios: Default::default(),
             seeds,
             cells,
@@ -131,7 +131,7 @@ impl Job {
     /// Tells the numbers at once, then what takes longer.
     fn answer(&self, session: &Session, (side, seed): (usize, u64)) {
         let scenario = || {
-            let load = || session.scenario_of(&self.sides[side].setting).map_err(|own| told(&own));
+            let load = || session.scenario_of(&self.sides[side].setting).map_err(|error| told(&error));
             self.scenarios[side].get_or_init(load).clone()
         };
         let is_first = self.seeds.first() == Some(&seed);
@@ -172,7 +172,7 @@ impl Job {
         }
         found.points[side].insert(seed, point);
         // In the order of the seeds, so that the numbers do not depend on which thread was faster.
-        let whole = self.seeds.iter().take_while(|seed| found.points.iter().all(|own| own.contains_key(seed))).count();
+        let whole = self.seeds.iter().take_while(|seed| found.points.iter().all(|point| point.contains_key(seed))).count();
         if !is_worth_telling(found.told, whole, self.seeds.len()) {
             return;
         }
@@ -244,14 +244,14 @@ impl Pool {
     /// Takes a page's job in place of its last one.
     pub(super) fn take_up(&self, page: &str, job: Arc<Job>) {
         let mut jobs = lock(&self.jobs);
-        jobs.by_page.retain(|_, (_, own)| !own.is_over());
+        jobs.by_page.retain(|_, (_, job)| !job.is_over());
         jobs.came += 1;
         let came = jobs.came;
         if let Some((_, last)) = jobs.by_page.insert(page.to_owned(), (came, job)) {
             last.drop_it();
         }
         if jobs.by_page.len() > PAGES_MAX
-            && let Some(oldest) = jobs.by_page.iter().min_by_key(|(_, own)| own.0).map(|(page, _)| page.clone())
+            && let Some(oldest) = jobs.by_page.iter().min_by_key(|(_, key)| key.0).map(|(page, _)| page.clone())
             && let Some((_, job)) = jobs.by_page.remove(&oldest)
         {
             job.drop_it();
@@ -296,8 +296,8 @@ impl Pool {
             if self.ended.load(Ordering::Relaxed) {
                 return None;
             }
-            let waiting = jobs.by_page.values().filter(|(_, own)| own.has_cells());
-            if let Some((_, job)) = waiting.max_by_key(|own| own.0) {
+            let waiting = jobs.by_page.values().filter(|(_, job)| job.has_cells());
+            if let Some((_, job)) = waiting.max_by_key(|waiting| waiting.0) {
                 let number = job.next.fetch_add(1, Ordering::Relaxed);
                 if let Some(cell) = job.cells.get(number) {
                     job.taken_up.get_or_init(|| job.begun.elapsed());

@@ -84,9 +84,9 @@ pub struct Session {
     curves: Mutex<LruCache<Key, Arc<str>>>,
 }
 
-pub(super) fn lock<T>(own: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     // What is kept is whole at any time: nobody panics between two changes that belong together.
-    own.lock().unwrap_or_else(PoisonError::into_inner)
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Why there is no answer, for people.
@@ -141,7 +141,7 @@ impl Session {
         self.before = self.documents(&Setting::new())?;
         let Some(root) = self.before.first() else { return Ok(()) };
         let by_workload: BTreeMap<String, f64> =
-            summary.cost.by_workload.iter().map(|own| (own.name.clone(), own.amount)).collect();
+            summary.cost.by_workload.iter().map(|workload| (workload.name.clone(), workload.amount)).collect();
         let mut controls = Controls::from_basis(&Basis {
             scenario: &self.scenario,
             root: &root.content,
@@ -157,8 +157,8 @@ impl Session {
         let now = self.digest(&self.scenario);
         let works = |(place, value): &(usize, String)| {
             let setting = controls.setting(&controls.alone(*place, value)).ok();
-            let own = setting.and_then(|setting| self.scenario_of(&setting).ok());
-            own.is_some_and(|own| self.digest(&own) != now)
+            let scenario = setting.and_then(|setting| self.scenario_of(&setting).ok());
+            scenario.is_some_and(|scenario| self.digest(&scenario) != now)
         };
         let works: Vec<bool> = on_threads(None, || trials.par_iter().map(works).collect())?;
         controls.keep(&trials, &works);
@@ -246,7 +246,7 @@ impl Session {
         if let Some(point) = known.filter(|_| drawn.is_some() || !with_curves) {
             return Ok(Some((point, drawn.map(Drawing::Known))));
         }
-        let Some(outcome) = self.outcome(&*scenario()?, seed, unwanted).map_err(|own| told(&own))? else {
+        let Some(outcome) = self.outcome(&*scenario()?, seed, unwanted).map_err(|error| told(&error))? else {
             return Ok(None);
         };
         let point = self.keep(key, seed, &outcome);

@@ -38,8 +38,8 @@ fn check(folder: &std::path::Path) -> Result<(), OutputError> {
 impl Session {
     /// The folder that is written into.
     pub(super) fn folder(&self) -> PathBuf {
-        let own = || PathBuf::from(format!("{}-studio", self.scenario.name));
-        self.request.folder.clone().unwrap_or_else(own)
+        let make = || PathBuf::from(format!("{}-studio", self.scenario.name));
+        self.request.folder.clone().unwrap_or_else(make)
     }
 
     /// Writes states as policies; what was written and the commands that confirm it.
@@ -91,28 +91,28 @@ impl Session {
         crate::scenario::load_with(&folder.join("scenario.yaml"), self.prices.catalog(), &Limits::default())?;
         Ok(json!({
             "folder": folder.display().to_string(), "objects": written.objects, "commands": written.confirm,
-            "policies": changes.iter().map(|own| own.policy.as_str()).collect::<Vec<_>>(),
+            "policies": changes.iter().map(|change| change.policy.as_str()).collect::<Vec<_>>(),
         }))
     }
 }
 
 fn shown(name: &str) -> String {
-    name.chars().filter(|own| !own.is_control()).take(NAME_MAX).collect()
+    name.chars().filter(|character| !character.is_control()).take(NAME_MAX).collect()
 }
 
 /// A name as policies and files have it, with a number behind it if it is taken.
 fn free_name(name: &str, taken: &[String]) -> String {
-    let plain = |own: char| if own.is_ascii_alphanumeric() { own.to_ascii_lowercase() } else { '-' };
+    let plain = |character: char| if character.is_ascii_alphanumeric() { character.to_ascii_lowercase() } else { '-' };
     let letters: String = name.chars().take(NAME_MAX).map(plain).collect();
     let parts: Vec<&str> = letters.split('-').filter(|part| !part.is_empty()).collect();
     let base = if parts.is_empty() { "changed".to_owned() } else { parts.join("-") };
-    let mut own = base.clone();
+    let mut this_base = base.clone();
     let mut number = 2;
-    while taken.contains(&own) {
-        own = format!("{base}-{number}");
+    while taken.contains(&this_base) {
+        this_base = format!("{base}-{number}");
         number += 1;
     }
-    own
+    this_base
 }
 
 #[cfg(test)]

@@ -100,9 +100,9 @@ impl House {
             let imports: Vec<&str> = names().chain(["sim"]).filter(|other| room.imports.contains(*other)).collect();
             let _ = writeln!(text, "{}", line(name, room.lines, all, &imports));
             let parts = self.parts(name);
-            for (part, own) in parts.iter().filter(|(_, part)| part.is_folder) {
-                let imports: Vec<&str> = own.imports.iter().map(String::as_str).collect();
-                let _ = writeln!(text, "    {}", line(part, own.lines, all, &imports));
+            for (part, this_part) in parts.iter().filter(|(_, part)| part.is_folder) {
+                let imports: Vec<&str> = this_part.imports.iter().map(String::as_str).collect();
+                let _ = writeln!(text, "    {}", line(part, this_part.lines, all, &imports));
             }
             let files: Vec<usize> = parts.values().filter(|part| !part.is_folder).map(|part| part.lines).collect();
             if !files.is_empty() {

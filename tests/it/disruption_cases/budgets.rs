@@ -65,8 +65,8 @@ fn as_many_empty_nodes_go_as_the_budget_of_each_pool_allows() {
     let command = lab.command(Method::Emptiness);
     assert_eq!(command.nodes.len(), 20);
     for name in names {
-        let own = |node: &&usize| lab.nodes[**node].labels.get(well_known::NODEPOOL) == Some(name.into());
-        assert_eq!(command.nodes.iter().filter(own).count(), 2, "{name}");
+        let matches = |node: &&usize| lab.nodes[**node].labels.get(well_known::NODEPOOL) == Some(name.into());
+        assert_eq!(command.nodes.iter().filter(matches).count(), 2, "{name}");
     }
 }
 

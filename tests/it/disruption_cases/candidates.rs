@@ -127,7 +127,7 @@ fn a_budget_that_allows_nothing_counts_for_daemons_but_not_for_pods_that_nobody_
     let ending = Pod { deletion: Some(now()), ..owned("ReplicaSet", json!({})) };
     let ended = Pod { phase: PodPhase::Succeeded, ..owned("ReplicaSet", json!({})) };
     let staying = json!({"tolerations": [{"key": "karpenter.sh/disrupted", "operator": "Exists"}]});
-    for (what, own, free) in [
+    for (what, item, free) in [
         ("a plain pod", owned("ReplicaSet", json!({})), false),
         ("a daemon", owned("DaemonSet", json!({})), false),
         ("a static pod", owned("Node", json!({})), true),
@@ -135,7 +135,7 @@ fn a_budget_that_allows_nothing_counts_for_daemons_but_not_for_pods_that_nobody_
         ("an ended pod", ended, true),
         ("a pod that tolerates the taint", owned("ReplicaSet", staying), true),
     ] {
-        let mut lab = holding(vec![own]);
+        let mut lab = holding(vec![item]);
         lab.budget("web", json!({"maxUnavailable": 0}), 0);
         assert_eq!(lab.may("node", Method::SingleNode), free, "{what}");
     }
@@ -239,8 +239,8 @@ fn what_is_no_positive_duration_protects_nothing() {
 #[test]
 fn of_several_durations_the_longest_decides() {
     for (age, free) in [(299, false), (301, false), (1_199, false), (1_200, true)] {
-        let own = |value| Pod { started: Some(ago(age)), ..protected(value) };
-        assert_eq!(holding(vec![own("5m"), own("20m")]).may("node", Method::SingleNode), free, "{age} s");
+        let make = |value| Pod { started: Some(ago(age)), ..protected(value) };
+        assert_eq!(holding(vec![make("5m"), make("20m")]).may("node", Method::SingleNode), free, "{age} s");
     }
 }
 

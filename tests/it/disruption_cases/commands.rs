@@ -88,18 +88,18 @@ fn a_node_made_for_pods_that_have_to_leave_waits_for_them() {
 
 #[test]
 fn replacements_of_several_commands_start_side_by_side() {
-    let own = |pool: &str, cpu: &str| pod(cpu, json!({"nodeSelector": {"karpenter.sh/nodepool": pool}}));
+    let make = |pool: &str, cpu: &str| pod(cpu, json!({"nodeSelector": {"karpenter.sh/nodepool": pool}}));
     let mut story =
         Story::new().latency("readySeconds", 200.4).another_pool("p2", json!({})).another_pool("p3", json!({}));
     for pool in ["default", "p2", "p3"] {
         let (big, small) = (format!("{pool}-big"), format!("{pool}-small"));
-        story = story.run(0.25, &big, 1, own(pool, "3")).run(0.25, &small, 1, own(pool, "500m")).scale(260.25, &big, 0);
+        story = story.run(0.25, &big, 1, make(pool, "3")).run(0.25, &small, 1, make(pool, "500m")).scale(260.25, &big, 0);
     }
     let told = story.until(700.0);
-    let commands: Vec<_> = told.record.commands.iter().filter(|own| own.started.is_some()).collect();
+    let commands: Vec<_> = told.record.commands.iter().filter(|command| command.started.is_some()).collect();
     assert_eq!(commands.len(), 3, "{:?}", told.started());
-    let last_started = commands.iter().filter_map(|own| own.started).max();
-    let first_ended = commands.iter().filter_map(|own| own.succeeded).min();
+    let last_started = commands.iter().filter_map(|command| command.started).max();
+    let first_ended = commands.iter().filter_map(|command| command.succeeded).min();
     assert!(last_started < first_ended, "{:?}", told.started());
 }
 
@@ -175,8 +175,8 @@ fn commands_end_in_the_order_of_their_replacements() {
         .at(120.25, done("agent-default-00004"))
         .at(150.25, done("agent-default-00003"))
         .until(300.0);
-    let started: Vec<String> = told.record.commands.iter().map(|own| maybe(own.started)).collect();
-    let succeeded: Vec<String> = told.record.commands.iter().map(|own| maybe(own.succeeded)).collect();
+    let started: Vec<String> = told.record.commands.iter().map(|command| maybe(command.started)).collect();
+    let succeeded: Vec<String> = told.record.commands.iter().map(|command| maybe(command.succeeded)).collect();
     assert_eq!(started, ["60.37", "63.37"]);
     assert_eq!(succeeded, ["150.37", "120.37"]);
 }
@@ -204,7 +204,7 @@ fn a_replacement_without_capacity_fails_its_command_which_is_tried_again_later()
         let told = story.fault("noCapacity", 100.0, 130.0, &[]).until(900.0);
         let commands = &told.record.commands;
         assert!(commands[0].failed.is_some() && commands[0].succeeded.is_none(), "drift: {drifts}");
-        assert!(between(commands[0].started, commands[0].failed.as_ref().map(|own| own.0)) < 6.0);
+        assert!(between(commands[0].started, commands[0].failed.as_ref().map(|failed| failed.0)) < 6.0);
         assert_eq!(told.times(EventKind::NodeUntainted, 1).len(), commands.len() - 1, "drift: {drifts}");
         assert!(commands.last().unwrap().succeeded.is_some(), "drift: {drifts}");
     }
@@ -216,7 +216,7 @@ fn the_taint_of_a_command_that_could_not_be_started_goes_with_the_next_pass() {
     let told = oversized(Story::new()).change_pool(70.25, limited).until(700.0);
     assert_eq!(told.started(), Vec::<String>::new());
     assert_eq!(told.claims(), 1);
-    let seconds = |kind| told.times(kind, 1).iter().map(|own| own.parse().unwrap()).collect::<Vec<f64>>();
+    let seconds = |kind| told.times(kind, 1).iter().map(|time| time.parse().unwrap()).collect::<Vec<f64>>();
     let (tainted, untainted) = (seconds(EventKind::NodeTainted), seconds(EventKind::NodeUntainted));
     assert!((tainted[0] - 105.37).abs() < 0.001, "{tainted:?}");
     // The next pass comes 5 ms later, then 10 ms, 20 ms and so on, and each proposal is looked at again after 15 s.

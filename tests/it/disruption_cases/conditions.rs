@@ -95,9 +95,9 @@ fn a_node_that_is_unhealthy_for_half_an_hour_goes_at_once_whatever_stands_agains
         let told = guarded(3).at(60.25, condition("web-00001", "Ready", status)).until(2_000.0);
         let node = told.record.nodes.iter().find(|node| node.deletion_requested.is_some()).unwrap();
         assert_eq!((maybe(node.deletion_requested), node.end), ("1860.00".to_owned(), Some(NodeEnd::Unhealthy)));
-        let own = told.pod("web-00001");
+        let pod = told.pod("web-00001");
         assert_eq!(
-            (maybe(own.deletion_requested), own.grace.map(|grace| grace.as_secs())),
+            (maybe(pod.deletion_requested), pod.grace.map(|grace| grace.as_secs())),
             ("1860.00".to_owned(), Some(1))
         );
         assert_eq!(told.record.nodes.iter().filter(|node| node.end.is_some()).count(), 1);

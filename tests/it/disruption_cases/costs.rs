@@ -40,9 +40,9 @@ fn three_pools(movable: &str) -> Lab {
         for pods in 1..=3 {
             let name = format!("{pool}-{pods}");
             let home = if name == movable { "room" } else { "nowhere" };
-            let own = (0..pods).map(|_| pod("web", json!({"cpu": "100m", "nodeSelector": {"home": home}})));
-            let own = own.collect();
-            lab.node_of(pool, &name, "m-4", "on-demand", own);
+            let pod = (0..pods).map(|_| pod("web", json!({"cpu": "100m", "nodeSelector": {"home": home}})));
+            let pod = pod.collect();
+            lab.node_of(pool, &name, "m-4", "on-demand", pod);
         }
     }
     lab

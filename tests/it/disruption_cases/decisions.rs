@@ -98,8 +98,8 @@ fn a_node_of_unknown_price_can_be_deleted_but_not_replaced() {
     lab.node("known", "m-16", vec![plain("a", "1")]);
     lab.node("unknown", "m-8", vec![plain("b", "1")]);
     assert_eq!(lab.decision(&["known", "unknown"]), "replace: m-4 m-8 m-16");
-    for own in lab.types.iter_mut().filter(|own| own.name.as_str() == "m-8") {
-        own.offerings.retain(|offering| offering.zone.as_str() != ZONES[0]);
+    for kind in lab.types.iter_mut().filter(|kind| kind.name.as_str() == "m-8") {
+        kind.offerings.retain(|offering| offering.zone.as_str() != ZONES[0]);
     }
     let evaluation = lab.evaluation(&["known", "unknown"]);
     assert_eq!((evaluation.price, evaluation.decision), (HourlyRate::ZERO, Decision::NoOp(NoOp::NotCheaper)));
@@ -111,8 +111,8 @@ fn a_node_of_unknown_price_can_be_deleted_but_not_replaced() {
 fn the_dearest_zone_that_a_type_could_land_in_counts() {
     let mut lab = Lab::on_demand();
     lab.node("own", "m-4", vec![plain("web", "1")]);
-    let own = lab.types.iter_mut().find(|own| own.name.as_str() == "m-2");
-    for offering in own.unwrap().offerings.iter_mut().filter(|own| own.zone.as_str() == ZONES[1]) {
+    let kind = lab.types.iter_mut().find(|kind| kind.name.as_str() == "m-2");
+    for offering in kind.unwrap().offerings.iter_mut().filter(|offering| offering.zone.as_str() == ZONES[1]) {
         offering.price = HourlyRate::from_nanos(999_000_000);
     }
     assert_eq!(lab.decision(&["own"]), "nothing");
@@ -135,7 +135,7 @@ fn pods_of_a_candidate_do_not_wait_for_a_node_but_homeless_ones_may() {
     // What has to leave another node anyway may wait.
     lab.node("leaving", "m-4", vec![plain("big", "3")]).marked = true;
     let evaluation = lab.evaluation(&["own"]);
-    let waits = evaluation.simulation.plan.existing.iter().any(|own| lab.nodes[own.node].name == "starting");
+    let waits = evaluation.simulation.plan.existing.iter().any(|plan| lab.nodes[plan.node].name == "starting");
     assert!(waits && evaluation.decision == Decision::Delete, "{:?}", evaluation.decision);
 }
 
@@ -174,13 +174,13 @@ fn one_node_is_never_replaced_by_two() {
 fn a_replacement_stays_in_the_zone_that_a_spread_needs() {
     let spread = json!([{"topologyKey": well_known::ZONE.as_str(), "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule",
         "labelSelector": {"matchLabels": {"app": "spread"}}}]);
-    let own = |name: &str| {
+    let make = |name: &str| {
         pod(name, json!({"cpu": "1500m", "labels": {"app": "spread"}, "topologySpreadConstraints": spread}))
     };
     let mut lab = Lab::on_demand();
     for (zone, kind) in ZONES.iter().zip(["m-2", "m-2", "m-16"]) {
         let name = format!("node-{zone}");
-        lab.node(&name, kind, vec![own(&name)]).labels.set(well_known::ZONE, Symbol::new(zone));
+        lab.node(&name, kind, vec![make(&name)]).labels.set(well_known::ZONE, Symbol::new(zone));
     }
     assert_eq!(requires(&lab.replacement("node-zone-3"), well_known::ZONE), ["zone-3"]);
 }
@@ -270,8 +270,8 @@ fn preferences_hold_a_node_unless_they_are_ignored() {
 
 /// Gives a type so many free instances in a reservation in the first zone, at a price in nano-units.
 fn reserve(lab: &mut Lab, kind: &str, id: &str, free: u32, price: i64) {
-    let own = lab.types.iter_mut().find(|own| own.name.as_str() == kind).unwrap();
-    own.offerings.push(Offering {
+    let kind = lab.types.iter_mut().find(|this_kind| this_kind.name.as_str() == kind).unwrap();
+    kind.offerings.push(Offering {
         zone: Symbol::new(ZONES[0]),
         zone_id: None,
         capacity_type: well_known::RESERVED,
@@ -280,7 +280,7 @@ fn reserve(lab: &mut Lab, kind: &str, id: &str, free: u32, price: i64) {
         reservation: Some(Reservation { id: Symbol::new(id), free, block_ends: None }),
         overlay: None,
     });
-    let ids = own.offerings.iter().filter_map(|offering| offering.reservation.map(|own| own.id));
+    let ids = kind.offerings.iter().filter_map(|offering| offering.reservation.map(|reservation| reservation.id));
     let ids = nodecast::domain::Requirement::new(
         well_known::CAPACITY_RESERVATION_ID,
         nodecast::domain::requirements::Operator::In,
@@ -293,8 +293,8 @@ fn reserve(lab: &mut Lab, kind: &str, id: &str, free: u32, price: i64) {
         kinds,
     );
     for requirement in [ids, kinds] {
-        own.requirements.remove(requirement.key);
-        own.requirements.add(requirement);
+        kind.requirements.remove(requirement.key);
+        kind.requirements.add(requirement);
     }
 }
 
@@ -319,9 +319,9 @@ fn a_free_reservation_takes_what_runs_elsewhere() {
     let in_reservation = |node: &mut Node| node.labels.set(well_known::CAPACITY_RESERVATION_ID, "cr-large".into());
     in_reservation(lab.node_of("default", "own", "m-8", "reserved", vec![plain("web", "1")]));
     assert_eq!(lab.decision(&["own"]), "replace: m-4");
-    lab.types.iter_mut().flat_map(|own| &mut own.offerings).for_each(|own| {
-        if let Some(reservation) = &mut own.reservation {
-            (reservation.free, own.available) = (0, false);
+    lab.types.iter_mut().flat_map(|kind| &mut kind.offerings).for_each(|offering| {
+        if let Some(reservation) = &mut offering.reservation {
+            (reservation.free, offering.available) = (0, false);
         }
     });
     assert_eq!(lab.decision(&["own"]), "nothing");

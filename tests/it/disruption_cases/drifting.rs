@@ -44,12 +44,12 @@ fn commands_that_run_use_up_the_budget_of_drift() {
         .until(600.0);
     let commands = &told.record.commands;
     assert_eq!(commands.len(), 5);
-    for (number, own) in commands.iter().enumerate() {
-        let under_way = commands[..number].iter().filter(|other| other.succeeded > own.started).count();
+    for (number, command) in commands.iter().enumerate() {
+        let under_way = commands[..number].iter().filter(|other| other.succeeded > command.started).count();
         assert!(under_way < 3, "{:?}", told.started());
     }
-    let first_end = commands.iter().filter_map(|own| own.succeeded).min();
-    assert_eq!(commands.iter().filter(|own| own.started < first_end).count(), 3, "{:?}", told.started());
+    let first_end = commands.iter().filter_map(|command| command.succeeded).min();
+    assert_eq!(commands.iter().filter(|command| command.started < first_end).count(), 3, "{:?}", told.started());
 }
 
 /// A node, and what a change of its pool makes of it.
@@ -63,10 +63,10 @@ fn changed(spec: Value) -> StoryOutcome {
 
 #[test]
 fn every_field_of_the_template_makes_nodes_drift_and_no_other_field_does() {
-    let template = |own: Value| json!({"template": own});
-    let spec = |own: Value| template(json!({"spec": own}));
+    let template = |value: Value| json!({"template": value});
+    let spec = |value: Value| template(json!({"spec": value}));
     let taint = json!([{"key": "new", "effect": "NoSchedule"}]);
-    for own in [
+    for template in [
         template(json!({"metadata": {"annotations": {"new": "true"}}})),
         template(json!({"metadata": {"labels": {"new": "true"}}})),
         spec(json!({"taints": taint})),
@@ -75,12 +75,12 @@ fn every_field_of_the_template_makes_nodes_drift_and_no_other_field_does() {
         spec(json!({"expireAfter": "720h"})),
         spec(json!({"terminationGracePeriod": "1h"})),
     ] {
-        let told = changed(own.clone());
-        assert_eq!(told.times(EventKind::NodeDrifted, 1), ["60.25"], "{own}");
+        let told = changed(template.clone());
+        assert_eq!(told.times(EventKind::NodeDrifted, 1), ["60.25"], "{template}");
         assert_eq!(told.said(EventKind::NodeDrifted), Some("NodePoolDrifted"));
     }
-    for own in [json!({"weight": 7}), json!({"limits": {"cpu": "100"}}), json!({"disruption": {"budgets": []}})] {
-        assert_eq!(changed(own.clone()).said(EventKind::NodeDrifted), None, "{own}");
+    for item in [json!({"weight": 7}), json!({"limits": {"cpu": "100"}}), json!({"disruption": {"budgets": []}})] {
+        assert_eq!(changed(item.clone()).said(EventKind::NodeDrifted), None, "{item}");
     }
 }
 
@@ -182,7 +182,7 @@ fn a_type_that_is_withdrawn_makes_its_nodes_drift_from_an_hour_of_age_on() {
     lab.node("own", "m-4", Vec::new());
     let labels = lab.nodes[0].labels.clone();
     assert!(!has_lost_its_type(&lab.types, &labels));
-    lab.types[1].offerings.retain(|own| own.capacity_type.as_str() == "spot");
+    lab.types[1].offerings.retain(|offering| offering.capacity_type.as_str() == "spot");
     assert!(has_lost_its_type(&lab.types, &labels));
     lab.types.remove(1);
     assert!(has_lost_its_type(&lab.types, &labels));
@@ -195,14 +195,14 @@ fn a_reserved_node_may_also_have_been_on_demand() {
     let labels = lab.nodes[0].labels.clone().with("karpenter.k8s.aws/capacity-reservation-id", "cr-gone");
     let lost = |kinds: &[&str]| {
         let mut types = lab.types.clone();
-        types[1].offerings.retain(|own| kinds.contains(&own.capacity_type.as_str()));
+        types[1].offerings.retain(|offering| kinds.contains(&offering.capacity_type.as_str()));
         has_lost_its_type(&types, &labels)
     };
     assert!(!lost(&["on-demand", "spot"]) && !lost(&["on-demand"]) && lost(&["spot"]) && lost(&[]));
     // Any reservation will do, too.
     let mut types = lab.types.clone();
-    for own in &mut types[1].offerings {
-        own.capacity_type = "reserved".into();
+    for offering in &mut types[1].offerings {
+        offering.capacity_type = "reserved".into();
     }
     assert!(!has_lost_its_type(&types, &labels));
 }

@@ -167,11 +167,11 @@ impl Lab {
     /// Types of equal size named `t-01`, `t-02`, ..., each a little dearer than the one before.
     pub fn ladder(count: usize) -> Self {
         let rung = |number: usize| {
-            let mut own = instance_type(&format!("t-{number:02}"), 4, 16, "amd64");
-            for offering in &mut own.offerings {
+            let mut instance_type = instance_type(&format!("t-{number:02}"), 4, 16, "amd64");
+            for offering in &mut instance_type.offerings {
                 offering.price = HourlyRate::from_nanos(number as i64 * 1_000_000);
             }
-            own
+            instance_type
         };
         Self { types: (1..=count).map(rung).collect(), ..Self::new() }
     }
@@ -206,7 +206,7 @@ impl Lab {
 
     /// Adds a node.
     pub fn node_of(&mut self, pool: &str, name: &str, kind: &str, bought: &str, pods: Vec<Pod>) -> &mut Node {
-        let own = self.types.iter().find(|own| own.name.as_str() == kind).unwrap_or_else(|| panic!("no type {kind}"));
+        let this_kind = self.types.iter().find(|this_kind| this_kind.name.as_str() == kind).unwrap_or_else(|| panic!("no type {kind}"));
         let labels = Labels::new()
             .with(well_known::HOSTNAME, name)
             .with(well_known::ZONE, ZONES[0])
@@ -220,8 +220,8 @@ impl Lab {
             labels,
             annotations: Labels::new(),
             taints: Vec::new(),
-            capacity: own.capacity.clone(),
-            allocatable: own.allocatable.clone(),
+            capacity: this_kind.capacity.clone(),
+            allocatable: this_kind.allocatable.clone(),
             managed: true,
             registered: true,
             initialized: true,
@@ -314,7 +314,7 @@ impl Lab {
 
     /// The method's candidates in its order.
     pub fn order(&self, method: Method) -> Vec<String> {
-        self.ask(|_, view| candidates(view, method).iter().map(|own| self.nodes[own.node].name.clone()).collect())
+        self.ask(|_, view| candidates(view, method).iter().map(|candidate| self.nodes[candidate.node].name.clone()).collect())
     }
 
     /// How many more nodes of the pool `default` may be disrupted for a reason.
@@ -326,8 +326,8 @@ impl Lab {
     pub fn evaluation(&self, nodes: &[&str]) -> Evaluation {
         self.ask(|packer, view| {
             let all = candidates(view, Method::SingleNode);
-            let own = |name: &&str| all.iter().find(|own| own.node == self.position(name));
-            let taken: Vec<&Candidate> = nodes.iter().filter_map(own).collect();
+            let matches = |name: &&str| all.iter().find(|lab| lab.node == self.position(name));
+            let taken: Vec<&Candidate> = nodes.iter().filter_map(matches).collect();
             assert_eq!(taken.len(), nodes.len(), "a node is no candidate");
             evaluate(&mut WhatIf::new(packer, view), &taken)
         })
@@ -416,8 +416,8 @@ impl Lab {
 
     /// Sets the price of a type's offerings of a kind in all zones, in nano-units.
     pub fn reprice(&mut self, kind: &str, bought: &str, nanos: i64) {
-        for own in self.types.iter_mut().filter(|own| own.name.as_str() == kind) {
-            for offering in own.offerings.iter_mut().filter(|own| own.capacity_type.as_str() == bought) {
+        for kind in self.types.iter_mut().filter(|this_kind| this_kind.name.as_str() == kind) {
+            for offering in kind.offerings.iter_mut().filter(|offering| offering.capacity_type.as_str() == bought) {
                 offering.price = HourlyRate::from_nanos(nanos);
             }
         }
@@ -426,13 +426,13 @@ impl Lab {
 
 /// The instance types of a claim, cheapest first.
 fn types(claim: &PlannedClaim) -> String {
-    claim.instance_types.iter().map(|own| own.name.as_str()).collect::<Vec<_>>().join(" ")
+    claim.instance_types.iter().map(|instance_type| instance_type.name.as_str()).collect::<Vec<_>>().join(" ")
 }
 
 /// What a claim requires of a label.
 pub fn requires(claim: &PlannedClaim, key: Symbol) -> Vec<&'static str> {
-    let own = claim.requirements.get(key);
-    own.map(|own| own.values.iter().map(|value| value.as_str()).collect()).unwrap_or_default()
+    let requirement = claim.requirements.get(key);
+    requirement.map(|requirement| requirement.values.iter().map(|value| value.as_str()).collect()).unwrap_or_default()
 }
 
 /// The methods of consolidation.

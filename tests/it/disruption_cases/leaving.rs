@@ -32,25 +32,25 @@ pub const ROWS: &[(&str, &str)] = &[
 ];
 
 /// A node with pods, deleted at 60.25. The pod `web-00000` is one of them.
-fn deleted(own: Value, story: impl FnOnce(Story) -> Story) -> StoryOutcome {
+fn deleted(value: Value, story: impl FnOnce(Story) -> Story) -> StoryOutcome {
     let begin = Story::calm().pool(json!({"template": {"spec": {"requirements": of_types(&["s-4"])}}}));
-    story(begin.run(0.25, "web", 1, own)).delete_node_of(60.25, "web-00000").until(700.0)
+    story(begin.run(0.25, "web", 1, value)).delete_node_of(60.25, "web-00000").until(700.0)
 }
 
 fn with_grace(period: &str) -> impl FnOnce(Story) -> Story {
-    let own = json!({"template": {"spec": {"terminationGracePeriod": period}}});
-    move |story| story.pool(own)
+    let json = json!({"template": {"spec": {"terminationGracePeriod": period}}});
+    move |story| story.pool(json)
 }
 
 #[test]
 fn four_groups_leave_one_after_the_other() {
     let slow = |more: Value| {
-        let mut own = pod("100m", json!({"annotations": {"sim/shutdown-seconds": "10"}}));
-        agreement_timelines::karpenter_timeline::merge(&mut own["spec"], &more);
-        own
+        let mut pod = pod("100m", json!({"annotations": {"sim/shutdown-seconds": "10"}}));
+        agreement_timelines::karpenter_timeline::merge(&mut pod["spec"], &more);
+        pod
     };
     let critical = || slow(json!({"priorityClassName": "system-cluster-critical"}));
-    let daemon = |name: &str, own: Value| json!({"op": "daemonSet", "name": name, "daemonSet": own});
+    let daemon = |name: &str, value: Value| json!({"op": "daemonSet", "name": name, "daemonSet": value});
     let told = deleted(slow(json!({})), |story| {
         story
             .run(0.25, "critical", 1, critical())
@@ -89,7 +89,7 @@ fn who_tolerates_only_an_unschedulable_node_is_evicted() {
 fn static_ended_and_stuck_pods_hold_nothing_up() {
     let owned = |owner: &str| lab::pod("own", json!({"cpu": "1", "owner": owner}));
     let ending = |at| Pod { deletion: Some(at), ..owned("ReplicaSet") };
-    for (what, own, evicted, awaited) in [
+    for (what, item, evicted, awaited) in [
         ("a plain pod", owned("ReplicaSet"), true, true),
         ("a pod without an owner", owned("none"), true, true),
         ("a daemon", owned("DaemonSet"), true, true),
@@ -100,7 +100,7 @@ fn static_ended_and_stuck_pods_hold_nothing_up() {
         ("a pod that should be gone", ending(ago(60)), false, true),
         ("a stuck pod", ending(ago(61)), false, false),
     ] {
-        let view = pod_view((0, &own));
+        let view = pod_view((0, &item));
         assert_eq!((view.is_evictable(now()), view.waits_for_eviction(now())), (evicted, awaited), "{what}");
     }
     // The same in a drain: the pod that has ended stays until the node goes.
@@ -111,11 +111,11 @@ fn static_ended_and_stuck_pods_hold_nothing_up() {
 
 #[test]
 fn refused_evictions_are_tried_ever_more_slowly() {
-    let own = || pod("1", json!({"labels": {"app": "web"}}));
+    let make = || pod("1", json!({"labels": {"app": "web"}}));
     let opened = json!({"op": "patchPDB", "name": "web", "patch": {"spec": {"minAvailable": 0}}});
     // Tries at 60.25 and 0.1, 0.3, 0.7, 1.5, 3.1, 6.3, 12.7, 22.7, 32.7 s later.
     for (opens, goes) in [(60.32, "60.55"), (61.0, "61.75"), (67.0, "72.95"), (75.0, "82.95"), (83.2, "92.95")] {
-        let told = deleted(own(), |story| {
+        let told = deleted(make(), |story| {
             story.budget(0.25, "web", "web", json!({"minAvailable": 1})).at(opens, opened.clone())
         });
         assert_eq!(maybe(told.pod("web-00000").deletion_requested), goes, "open from {opens} on");
@@ -124,19 +124,19 @@ fn refused_evictions_are_tried_ever_more_slowly() {
 
 #[test]
 fn a_pod_under_two_budgets_is_never_evicted() {
-    let own = || pod("1", json!({"labels": {"app": "web"}}));
+    let make = || pod("1", json!({"labels": {"app": "web"}}));
     let one = |story: Story| story.budget(0.25, "one", "web", json!({"maxUnavailable": 1}));
     let two = |story: Story| one(story).budget(0.25, "two", "web", json!({"maxUnavailable": 1}));
-    assert_eq!(maybe(deleted(own(), one).pod("web-00000").deletion_requested), "60.25");
-    let told = deleted(own(), two);
+    assert_eq!(maybe(deleted(make(), one).pod("web-00000").deletion_requested), "60.25");
+    let told = deleted(make(), two);
     assert_eq!(told.pod("web-00000").deletion_requested, None);
     assert_eq!((told.node(1).terminating, told.times(EventKind::NodeTainted, 1)), (None, vec!["60.25".to_owned()]));
 }
 
 #[test]
 fn the_successor_of_a_pod_is_not_evicted_in_its_place() {
-    let own = pod("1", json!({"labels": {"app": "web"}}));
-    let told = deleted(own, |story| {
+    let pod = pod("1", json!({"labels": {"app": "web"}}));
+    let told = deleted(pod, |story| {
         let story = story.budget(0.25, "web", "web", json!({"minAvailable": 1}));
         story.scale(100.25, "web", 0).scale(120.25, "web", 1)
     });
@@ -184,10 +184,10 @@ fn a_protected_pod_is_deleted_in_time_and_not_before() {
     // The deletion at 60.25 is kept as 60, so that the grace period ends at 360.
     for (grace, deleted_at, given) in [(300, "60.25", 299), (60, "300.25", 59), (30, "330.25", 29)] {
         let told = deleted(guarded(grace), with_grace("300s"));
-        let own = told.pod("web-00000");
-        assert_eq!(maybe(own.deletion_requested), deleted_at, "grace {grace} s");
-        assert_eq!(own.grace.map(SimDuration::as_secs), Some(given), "grace {grace} s");
-        assert!(between(own.removed, told.node(1).terminating) < 5.1);
+        let pod = told.pod("web-00000");
+        assert_eq!(maybe(pod.deletion_requested), deleted_at, "grace {grace} s");
+        assert_eq!(pod.grace.map(SimDuration::as_secs), Some(given), "grace {grace} s");
+        assert!(between(pod.removed, told.node(1).terminating) < 5.1);
     }
 }
 
@@ -220,8 +220,8 @@ fn without_a_grace_period_nothing_is_deleted_by_force() {
 #[test]
 fn the_end_of_the_grace_period_is_set_once() {
     let expiring = |story: Story| {
-        let own = json!({"template": {"spec": {"expireAfter": "100s"}}});
-        with_grace("300s")(story).pool(own).delete_node_of(80.25, "web-00000")
+        let json = json!({"template": {"spec": {"expireAfter": "100s"}}});
+        with_grace("300s")(story).pool(json).delete_node_of(80.25, "web-00000")
     };
     // Neither a second deletion nor the expiry at 101 moves it.
     assert_eq!(maybe(deleted(guarded(60), expiring).pod("web-00000").deletion_requested), "300.25");

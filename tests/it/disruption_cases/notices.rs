@@ -22,10 +22,10 @@ pub const ROWS: &[(&str, &str)] = &[
 ];
 
 /// A node with a pod that a drain waits for, and what it is told at 60.25.
-fn told(own: Value, more: Value) -> StoryOutcome {
+fn told(value: Value, more: Value) -> StoryOutcome {
     let mut action = json!({"op": "notice", "onNodeOf": "web-00000"});
     action.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    Story::calm().run(0.25, "web", 1, own).at(60.25, action).until(400.0)
+    Story::calm().run(0.25, "web", 1, value).at(60.25, action).until(400.0)
 }
 
 fn removed(more: Value) -> bool {
@@ -127,8 +127,8 @@ fn a_status_check_that_fails_for_two_minutes_takes_the_node_by_force() {
         let told = checked(&[(fails, true)]).until(400.0);
         assert_eq!((maybe(told.node(1).deletion_requested), told.node(1).end), (goes.into(), Some(NodeEnd::Unhealthy)));
         // The pod has a second.
-        let own = told.pod("web-00000");
-        assert_eq!((maybe(own.deletion_requested), own.grace.map(|grace| grace.as_secs())), (goes.to_owned(), Some(1)));
+        let pod = told.pod("web-00000");
+        assert_eq!((maybe(pod.deletion_requested), pod.grace.map(|grace| grace.as_secs())), (goes.to_owned(), Some(1)));
     }
     assert_eq!(checked(&[(50.25, true), (160.25, false)]).until(400.0).node(1).end, None);
 }

@@ -68,11 +68,11 @@ impl Story {
     /// The same with types of four cores named `t-01`, `t-02`, ..., each a little dearer than the one before.
     pub fn ladder(count: u32) -> Self {
         let rung = |number: u32| {
-            let mut own = instance_type(&format!("t-{number:02}"), 4);
-            for offering in own["offerings"].as_array_mut().into_iter().flatten() {
+            let mut instance_type = instance_type(&format!("t-{number:02}"), 4);
+            for offering in instance_type["offerings"].as_array_mut().into_iter().flatten() {
                 offering["price"] = json!(0.01 * f64::from(number));
             }
-            own
+            instance_type
         };
         let types: Vec<Value> = (1..=count).map(rung).collect();
         Self { types: json!({"instanceTypes": types}), ..Self::new() }
@@ -244,27 +244,27 @@ impl StoryOutcome {
 
     /// Commands that were started, as `TIME REASON NODES`, with `+N` for N replacements.
     pub fn started(&self) -> Vec<String> {
-        let told = |own: &CommandFacts| {
-            let new = own.replacements.len();
+        let told = |command_facts: &CommandFacts| {
+            let new = command_facts.replacements.len();
             let new = if new == 0 { String::new() } else { format!(" +{new}") };
-            Some(format!("{} {} {}{new}", time(own.started?), own.reason.as_str(), self.names(&own.nodes)))
+            Some(format!("{} {} {}{new}", time(command_facts.started?), command_facts.reason.as_str(), self.names(&command_facts.nodes)))
         };
         self.record.commands.iter().filter_map(told).collect()
     }
 
     /// Commands that were proposed, as `TIME METHOD NODES`.
     pub fn proposed(&self) -> Vec<String> {
-        let told = |own: &CommandFacts| {
-            Some(format!("{} {} {}", time(own.proposed?), own.method?, self.names(&own.candidates)))
+        let told = |command_facts: &CommandFacts| {
+            Some(format!("{} {} {}", time(command_facts.proposed?), command_facts.method?, self.names(&command_facts.candidates)))
         };
         self.record.commands.iter().filter_map(told).collect()
     }
 
     /// Proposals that were rejected, as `TIME METHOD WHY`.
     pub fn rejected(&self) -> Vec<String> {
-        let told = |own: &CommandFacts| {
-            let (at, why) = own.rejected.as_ref()?;
-            Some(format!("{} {} {why}", time(*at), own.method?))
+        let told = |command_facts: &CommandFacts| {
+            let (at, why) = command_facts.rejected.as_ref()?;
+            Some(format!("{} {} {why}", time(*at), command_facts.method?))
         };
         self.record.commands.iter().filter_map(told).collect()
     }

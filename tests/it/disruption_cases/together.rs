@@ -23,10 +23,10 @@ pub const ROWS: &[(&str, &str)] = &[
 ];
 
 /// A Spot node of the `own`-th of `types` types, the cheapest first.
-fn spot_ladder(types: usize, own: usize) -> Lab {
+fn spot_ladder(types: usize, number: usize) -> Lab {
     let mut lab = Lab::ladder(types);
     lab.spot_to_spot = true;
-    lab.spot("own", &format!("t-{own:02}"), vec![plain("web", "1")]);
+    lab.spot("own", &format!("t-{number:02}"), vec![plain("web", "1")]);
     lab
 }
 
@@ -35,8 +35,8 @@ fn spot_is_replaced_by_spot_only_behind_the_gate_and_with_fifteen_cheaper_types(
     let mut lab = spot_ladder(20, 20);
     lab.spot_to_spot = false;
     assert_eq!(lab.evaluation(&["own"]).decision, Decision::NoOp(NoOp::SpotToSpotOff));
-    for (own, cheaper) in [(10, 9), (15, 14)] {
-        let decision = spot_ladder(20, own).evaluation(&["own"]).decision;
+    for (key, cheaper) in [(10, 9), (15, 14)] {
+        let decision = spot_ladder(20, key).evaluation(&["own"]).decision;
         assert_eq!(decision, Decision::NoOp(NoOp::FewSpotTypes(cheaper)));
     }
     assert!(matches!(spot_ladder(20, 16).evaluation(&["own"]).decision, Decision::Replace(_)));
@@ -44,7 +44,7 @@ fn spot_is_replaced_by_spot_only_behind_the_gate_and_with_fifteen_cheaper_types(
 
 /// The names of the cheapest types of the ladder, as a decision.
 fn cheapest(count: usize) -> String {
-    (1..=count).map(|number| format!(" t-{number:02}")).fold("replace:".to_owned(), |all, own| all + &own)
+    (1..=count).map(|number| format!(" t-{number:02}")).fold("replace:".to_owned(), |all, text| all + &text)
 }
 
 #[test]
@@ -58,8 +58,8 @@ fn the_cheapest_fifteen_types_are_sent_whatever_their_order() {
 }
 
 /// The same under a pool that wants so many different types.
-fn demanding(types: usize, own: usize, least: usize) -> Lab {
-    let mut lab = spot_ladder(types, own);
+fn demanding(types: usize, number: usize, least: usize) -> Lab {
+    let mut lab = spot_ladder(types, number);
     let wanted = json!([{"key": well_known::INSTANCE_TYPE.as_str(), "operator": "Exists", "minValues": least}]);
     lab.pools[0].0 = demanding_pool("default", wanted);
     lab

@@ -101,8 +101,8 @@ fn pod(name: &str, namespace: &str, owner: (&str, &str), place: Option<usize>, m
         controller.rsplit_once('-').map_or(controller, |(app, _)| if kind == "ReplicaSet" { app } else { controller });
     let mut spec = json!({"containers": [{"name": "own", "image": "own:1",
         "resources": {"requests": {"cpu": "250m", "memory": "400Mi"}}}]});
-    if let (Some(fields), Some(own)) = (spec.as_object_mut(), more.as_object()) {
-        fields.extend(own.clone());
+    if let (Some(fields), Some(object)) = (spec.as_object_mut(), more.as_object()) {
+        fields.extend(object.clone());
     }
     let mut status = json!({"phase": "Pending", "conditions": [
         {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]});

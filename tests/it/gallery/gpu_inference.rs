@@ -8,8 +8,8 @@ use super::{Run, has_rows, runs};
 /// Instance types of the nodes that Karpenter launched, in order.
 fn types(run: &Run) -> Vec<&str> {
     let nodes = run.outcome.record.nodes.iter();
-    let own = nodes.filter(|node| matches!(node.origin, NodeOrigin::NodePool(_)));
-    own.filter_map(|node| node.instance_type.map(|name| name.as_str())).collect()
+    let nodes = nodes.filter(|node| matches!(node.origin, NodeOrigin::NodePool(_)));
+    nodes.filter_map(|node| node.instance_type.map(|name| name.as_str())).collect()
 }
 
 #[test]

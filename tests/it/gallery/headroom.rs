@@ -49,7 +49,7 @@ fn the_more_room_is_held_the_fewer_pods_of_services_wait_and_the_shorter() {
     assert!(out.contains("pods wait for a node, mean") && out.contains("pods that waited longer than 1 s"), "{out}");
     let mut reader = csv::Reader::from_path(place.path("swept/sweep.csv")).unwrap();
     let header = reader.headers().unwrap().clone();
-    let column = |name: &str| header.iter().position(|own| own == name).unwrap();
+    let column = |name: &str| header.iter().position(|item| item == name).unwrap();
     let (mean, waited) = (column("pending_mean"), column("pods_waited"));
     let rows: Vec<(f64, f64)> = reader
         .records()

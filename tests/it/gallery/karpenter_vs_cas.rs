@@ -24,9 +24,9 @@ fn both_autoscalers_cost_a_tenth_of_fixed_nodes_and_karpenter_is_cheaper_and_soo
     assert!(wait(karpenter) < wait(cas) && wait(fixed) < 1.0);
     // Response times hardly differ: replicas follow the load, and nodes follow replicas.
     for run in all {
-        for (own, other) in run.summary.requests.iter().zip(&fixed.summary.requests) {
-            let (own, other) = (own.p99_seconds.unwrap(), other.p99_seconds.unwrap());
-            assert!((own / other - 1.0).abs() < 0.05, "{own} against {other} under {}", run.policy);
+        for (request, other) in run.summary.requests.iter().zip(&fixed.summary.requests) {
+            let (p99_seconds, other) = (request.p99_seconds.unwrap(), other.p99_seconds.unwrap());
+            assert!((p99_seconds / other - 1.0).abs() < 0.05, "{p99_seconds} against {other} under {}", run.policy);
         }
         assert!(run.lost() < 1.0);
     }

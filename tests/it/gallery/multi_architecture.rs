@@ -19,9 +19,9 @@ fn cost_of_pool(run: &Run) -> (f64, f64) {
 /// Instance families of the NodePool's nodes, and architectures under the pods of a workload.
 fn used(run: &Run, workload: &str) -> (BTreeSet<String>, BTreeSet<Symbol>) {
     let nodes = &run.outcome.record.nodes;
-    let own = nodes.iter().filter(|node| matches!(node.origin, NodeOrigin::NodePool(_)));
+    let this_node = nodes.iter().filter(|node| matches!(node.origin, NodeOrigin::NodePool(_)));
     let family = |name: Symbol| name.as_str().split('.').next().unwrap().to_owned();
-    let families = own.filter_map(|node| node.instance_type).map(family).collect();
+    let families = this_node.filter_map(|node| node.instance_type).map(family).collect();
     let pods = run.pods(workload, 0);
     let arches = pods.iter().filter_map(|pod| nodes[pod.node?.index()].arch).collect();
     (families, arches)

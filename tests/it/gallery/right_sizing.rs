@@ -7,8 +7,8 @@ use crate::outputs::all_documented;
 
 /// Evictions and resizes by the Vertical Pod Autoscaler.
 fn deeds(run: &Run) -> (u64, u64) {
-    let own = &run.summary.vertical;
-    (own.iter().map(|own| own.evicted).sum(), own.iter().map(|own| own.resized).sum())
+    let vertical = &run.summary.vertical;
+    (vertical.iter().map(|vertical| vertical.evicted).sum(), vertical.iter().map(|vertical| vertical.resized).sum())
 }
 
 #[test]

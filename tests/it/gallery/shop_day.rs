@@ -14,7 +14,7 @@ fn spot_saves_a_third_and_on_demand_is_the_restless_one() {
         let launches = format::count(run.summary.nodes.launches);
         [run.cost(), format::minutes(missing(run)), format::span(run.slowest()), launches]
     });
-    assert!(all.iter().all(|run| run.summary.objectives.iter().all(|own| own.met == Some(true))));
+    assert!(all.iter().all(|run| run.summary.objectives.iter().all(|objective| objective.met == Some(true))));
     let cost = |run: &Run| run.summary.cost.total;
     assert!(cost(spot) < 0.72 * cost(demand), "{} {}", cost(spot), cost(demand));
     assert!(missing(demand) > 2.0 * missing(spot));

@@ -6,8 +6,8 @@ use super::edited_runs;
 fn nearly_a_thousand_pods_of_twenty_services_run_at_the_first_peak_on_twenty_nodes() {
     let [run] = &edited_runs::<1>("worldcup-week", &["duration=20h"]);
     let ready = run.outcome.record.samples.iter().map(|sample| {
-        let own = sample.workloads.iter().filter(|own| own.requests_per_second > 0.0);
-        own.fold((0, 0), |(services, pods), own| (services + 1, pods + own.replicas_ready))
+        let workload = sample.workloads.iter().filter(|workload| workload.requests_per_second > 0.0);
+        workload.fold((0, 0), |(services, pods), workload| (services + 1, pods + workload.replicas_ready))
     });
     let (services, most) = ready.max_by_key(|(_, pods)| *pods).unwrap();
     assert!(services == 20 && (900..1_100).contains(&most), "{services} services, {most} pods");

@@ -9,9 +9,9 @@ const AUTOSCALER: &str = "policies: [{ name: own, autoscaler: cluster-autoscaler
 
 /// A node of a dump whose device plugin offers so many devices, and whose kubelet keeps more of the machine than usual.
 fn shared(name: &str, labels: &str, devices: u32) -> String {
-    let own = node(name, labels, 20);
-    let own = own.replace("pods: \"58\"", &format!("pods: \"58\", example.com/slot: \"{devices}\""));
-    own.replace("cpu: 3920m", "cpu: 2900m")
+    let node = node(name, labels, 20);
+    let node = node.replace("pods: \"58\"", &format!("pods: \"58\", example.com/slot: \"{devices}\""));
+    node.replace("cpu: 3920m", "cpu: 2900m")
 }
 
 /// Pods that take a device each.
@@ -43,11 +43,11 @@ fn new_nodes_of_a_group_are_as_those_of_the_dump() {
 /// EC2 says one GPU of the type, and the nodes of the dump share theirs.
 #[test]
 fn the_first_iteration_already_goes_by_the_nodes_of_the_dump() {
-    let own = |text: String| text.replace("example.com/slot", "nvidia.com/gpu").replace("m5.xlarge", "g4dn.xlarge");
-    let group = own(NODE_GROUP.replace("desired: 2", "desired: 1"));
+    let make = |text: String| text.replace("example.com/slot", "nvidia.com/gpu").replace("m5.xlarge", "g4dn.xlarge");
+    let group = make(NODE_GROUP.replace("desired: 2", "desired: 1"));
     for controllers in ["", "controller_time: none\n"] {
-        let dump = own(shared("s1", OF_GROUP, 4));
-        let place = cluster(&own(takers(8, 100)), &dump, &format!("{controllers}{group}{AUTOSCALER}"));
+        let dump = make(shared("s1", OF_GROUP, 4));
+        let place = cluster(&make(takers(8, 100)), &dump, &format!("{controllers}{group}{AUTOSCALER}"));
         assert_eq!(came_to(&outcome(&place, "scenario.yaml")), (2, 0), "{controllers}");
     }
 }

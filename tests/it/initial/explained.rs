@@ -109,9 +109,9 @@ fn every_pod_node_and_decision_can_be_explained() {
     let place = mixed();
     let (scenario, _) = nodecast::scenario::load(&place.path("scenario.yaml")).unwrap();
     for policy in ["karpenter", "groups"] {
-        let own = scenario.for_policy(Some(policy)).unwrap();
+        let this_policy = scenario.for_policy(Some(policy)).unwrap();
         let outcome =
-            nodecast::simulation::run(&scenario, own, Catalog::embedded().unwrap(), scenario.seed, &mut |_| {})
+            nodecast::simulation::run(&scenario, this_policy, Catalog::embedded().unwrap(), scenario.seed, &mut |_| {})
                 .unwrap();
         let mut subjects = Vec::new();
         for at in [0, 15].map(|minutes| SimTime::ZERO + SimDuration::from_secs(60 * minutes)) {

@@ -112,9 +112,9 @@ fn a_job_that_has_ended_makes_no_pods_and_loses_those_that_are_left() {
 #[test]
 fn of_a_failed_job_whose_pods_are_going_nobody_is_told_that_nothing_makes_them_again() {
     let warned = |metadata: &str| {
-        let own = pod("gone-x", "s1", Some(("Job", "gone")), 100);
-        let own = own.replacen("metadata:\n", &format!("metadata:\n{metadata}"), 1);
-        let warnings = begun(&job("other", "completions: 1", ""), &[own], "").warnings.texts().join("\n");
+        let pod = pod("gone-x", "s1", Some(("Job", "gone")), 100);
+        let replacen = pod.replacen("metadata:\n", &format!("metadata:\n{metadata}"), 1);
+        let warnings = begun(&job("other", "completions: 1", ""), &[replacen], "").warnings.texts().join("\n");
         warnings.contains("1 pod from the dump has no controller in this scenario")
     };
     assert!(warned(""));
@@ -166,8 +166,8 @@ fn a_job_that_a_cron_job_has_made_goes_on_as_its_own_and_the_next_ones_are_the_c
     let jobs: Vec<&str> = outcome.record.jobs.iter().map(|job| &*job.name).collect();
     let of = |cron: &str| jobs.iter().filter(|name| name.starts_with(cron)).count();
     assert_eq!((of("report"), of("alone"), of("paused")), (2, 1, 1), "{jobs:?}");
-    let own = outcome.record.jobs.iter().find(|job| &*job.name == "report-29000000").unwrap();
-    assert_eq!((own.completions, own.parallelism, own.ended_before), (Some(4), 2, (2, 0)));
+    let job = outcome.record.jobs.iter().find(|job| &*job.name == "report-29000000").unwrap();
+    assert_eq!((job.completions, job.parallelism, job.ended_before), (Some(4), 2, (2, 0)));
     // Two of the Job's run at once, then one of the next Job.
     assert_eq!(pods(&outcome, "report"), 3);
     assert_eq!((pods(&outcome, "alone"), pods(&outcome, "paused")), (1, 0));

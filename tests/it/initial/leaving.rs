@@ -10,9 +10,9 @@ const STATIC: &str = "policies: [{ name: own, autoscaler: static }]\n";
 
 /// A pod that nothing controls, with more of a specification and of metadata.
 fn by_hand(name: &str, spec: &str, metadata: &str) -> String {
-    let own = pod(name, "s1", None, 100);
-    let own = own.replace("  nodeName: s1\n", &format!("  nodeName: s1\n{spec}"));
-    own.replace("  namespace: shop\n", &format!("  namespace: shop\n{metadata}"))
+    let pod = pod(name, "s1", None, 100);
+    let pod = pod.replace("  nodeName: s1\n", &format!("  nodeName: s1\n{spec}"));
+    pod.replace("  namespace: shop\n", &format!("  namespace: shop\n{metadata}"))
 }
 
 /// A node with a taint that evicts, and what more the taint says.

@@ -58,7 +58,7 @@ pub(super) fn objects(context: &Context<'_>, now: SimTime) -> Vec<Value> {
 
 fn pods(context: &Context<'_>, time: &impl Fn(SimTime) -> String) -> Vec<Value> {
     let world = &context.world;
-    let live = world.workloads().flat_map(|(_, own)| own.pods.iter().copied());
+    let live = world.workloads().flat_map(|(_, item)| item.pods.iter().copied());
     let mut pods = Vec::new();
     for id in live.filter(|&id| world.pod(id).is_active()) {
         let pod = world.pod(id);
@@ -93,8 +93,8 @@ fn last_pod_event(context: &Context<'_>, node: NodeId) -> Option<SimTime> {
     let daemon = |pod: &nodecast::world::record::PodFacts| {
         record.workloads[pod.workload.index()].kind == WorkloadKind::DaemonSet
     };
-    let own = record.pods.iter().filter(|pod| pod.node == Some(node) && !daemon(pod));
-    own.flat_map(|pod| [pod.scheduled, pod.deletion_requested, pod.removed]).flatten().max()
+    let this_pod = record.pods.iter().filter(|pod| pod.node == Some(node) && !daemon(pod));
+    this_pod.flat_map(|pod| [pod.scheduled, pod.deletion_requested, pod.removed]).flatten().max()
 }
 
 /// Amounts as manifests have them.

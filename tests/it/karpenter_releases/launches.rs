@@ -29,10 +29,10 @@ fn create_fleet_is_given_sixty_types_but_in_v0_35_and_v0_36() {
         let (class, pool) = (NodeClass::named("default"), NodePool::named("default"));
         let types = instance_types(&region, &class, &pool, ProviderSettings::for_version(version));
         let common = |name: &str| {
-            ["m5", "c5", "r5", "m6i", "c6i", "r6i"].iter().any(|own| name.starts_with(own)) && !name.contains("metal")
+            ["m5", "c5", "r5", "m6i", "c6i", "r6i"].iter().any(|text| name.starts_with(text)) && !name.contains("metal")
         };
-        let fitting = types.iter().filter(|own| common(own.name.as_str()) && requests.fits(&own.allocatable));
-        let choices: Vec<Choice<'_>> = fitting.take(80).map(|own| Choice::new(own, &on_demand)).collect();
+        let fitting = types.iter().filter(|kind| common(kind.name.as_str()) && requests.fits(&kind.allocatable));
+        let choices: Vec<Choice<'_>> = fitting.take(80).map(|item| Choice::new(item, &on_demand)).collect();
         assert_eq!(choices.len(), 80);
         let view = LaunchView {
             karpenter: version,
@@ -41,7 +41,7 @@ fn create_fleet_is_given_sixty_types_but_in_v0_35_and_v0_36() {
             types: &choices,
             min_values: MinValuesPolicy::Strict,
         };
-        let mut names: Vec<_> = select(&view).unwrap().overrides.iter().map(|own| own.instance_type).collect();
+        let mut names: Vec<_> = select(&view).unwrap().overrides.iter().map(|select| select.instance_type).collect();
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), asked, "{karpenter}");
@@ -110,7 +110,7 @@ fn reservations_are_used_from_v1_6_on() {
     for (karpenter, used) in [("v1.5", false), ("v1.6", true)] {
         let outcome = run(karpenter, &manifests, reserved);
         let bought = |kind: &str| {
-            outcome.record.nodes.iter().any(|node| node.capacity_type.is_some_and(|own| own.as_str() == kind))
+            outcome.record.nodes.iter().any(|node| node.capacity_type.is_some_and(|capacity_type| capacity_type.as_str() == kind))
         };
         assert_eq!((bought("reserved"), bought("on-demand")), (used, !used), "{karpenter}");
     }

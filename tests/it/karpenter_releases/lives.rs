@@ -123,9 +123,9 @@ fn one_pass_exceeds_node_limit_in_every_release() {
 #[test]
 fn pods_deleted_in_time_delay_no_tier_on_main() {
     let slow = |name: &str, more: serde_json::Value, shutdown: &str| {
-        let mut own = pod("100m", json!({"annotations": {"sim/shutdown-seconds": shutdown}, "labels": {"app": name}}));
-        agreement_timelines::karpenter_timeline::merge(&mut own["spec"], &more);
-        own
+        let mut pod = pod("100m", json!({"annotations": {"sim/shutdown-seconds": shutdown}, "labels": {"app": name}}));
+        agreement_timelines::karpenter_timeline::merge(&mut pod["spec"], &more);
+        pod
     };
     for (karpenter, evicted) in [("v1.14", 250.0..=252.0), ("main", 60.0..=61.5)] {
         let told = story(karpenter)

@@ -95,7 +95,7 @@ fn budgets_limit_what_goes_at_once_from_v0_34_on() {
             .run(0.25, "web", 20, plain("1500m"))
             .scale(60.25, "web", 0)
             .until(600.0);
-        let command = told.record.commands.iter().find(|own| own.started.is_some()).unwrap();
+        let command = told.record.commands.iter().find(|command| command.started.is_some()).unwrap();
         assert_eq!(command.nodes.len(), first, "{karpenter}");
         assert_eq!(ended(&told, NodeEnd::Empty), 20, "{karpenter}");
     }
@@ -172,7 +172,7 @@ fn single_node_consolidation_takes_pools_in_turn_from_v1_4_on() {
         let mut lab = Lab { karpenter: release(karpenter), ..Lab::on_demand() };
         lab.pools.push((crate::disruption_cases::lab::free_pool("other"), None));
         // Two cheap to disturb that cannot go, then one more of the same pool and one of the other, dearer each.
-        let pods = |count: usize| (0..count).map(|own| lab_plain(&format!("web-{own}"), "100m")).collect::<Vec<_>>();
+        let pods = |count: usize| (0..count).map(|index| lab_plain(&format!("web-{index}"), "100m")).collect::<Vec<_>>();
         lab.node_of(
             "default",
             "a-1",
@@ -230,7 +230,7 @@ fn drift_leaves_empty_nodes_alone_in_v1_5_and_v1_6() {
             .scale(60.25, "web", 0)
             .drift_all(90.25)
             .until(300.0);
-        let nodes: Vec<usize> = told.record.commands.iter().map(|own| own.nodes.len()).collect();
+        let nodes: Vec<usize> = told.record.commands.iter().map(|command| command.nodes.len()).collect();
         assert_eq!(nodes, commands, "{karpenter}");
     }
 }
@@ -255,7 +255,7 @@ fn do_not_disrupt_may_state_for_how_long_from_v1_12_on() {
 fn the_node_that_saves_most_for_its_disruption_goes_first_from_v1_14_on() {
     for (karpenter, first) in [("v1.13", "small"), ("v1.14", "large")] {
         let mut lab = Lab { karpenter: release(karpenter), ..Lab::on_demand() };
-        let pods = |count: usize| (0..count).map(|own| lab_plain(&format!("web-{own}"), "100m")).collect::<Vec<_>>();
+        let pods = |count: usize| (0..count).map(|index| lab_plain(&format!("web-{index}"), "100m")).collect::<Vec<_>>();
         lab.node("small", "m-2", pods(1));
         lab.node("large", "m-16", pods(3));
         lab.unmanaged("rest", "m-16");
@@ -269,12 +269,12 @@ fn balanced_prices_allowed_offerings_from_v1_14_1() {
     // One of two nodes that cost 0.50 each gives way to one at 0.40, or at 0.10 on Spot, which the pool excludes. Its share of the
     // disruption is 3 of 10.
     let priced = |name: &str, cpu: i64, on_demand: &str, spot: &str| {
-        let mut own = instance_type(name, cpu, cpu * 4, "amd64");
-        for offering in &mut own.offerings {
+        let mut instance_type = instance_type(name, cpu, cpu * 4, "amd64");
+        for offering in &mut instance_type.offerings {
             let price = if offering.capacity_type == well_known::SPOT { spot } else { on_demand };
             offering.price = HourlyRate::parse(price).unwrap();
         }
-        own
+        instance_type
     };
     for (karpenter, told) in
         [("v1.14.0", "light by small"), ("v1.14.1", "nothing"), ("v1.14", "nothing"), ("main", "nothing")]
@@ -282,7 +282,7 @@ fn balanced_prices_allowed_offerings_from_v1_14_1() {
         let types = vec![priced("small", 2, "0.4", "0.1"), priced("big", 4, "0.5", "0.2")];
         let mut lab = Lab { karpenter: release(karpenter), types, ..Lab::on_demand() };
         lab.pool().disruption.policy = ConsolidationPolicy::Balanced;
-        let pods = |count: usize| (0..count).map(|own| lab_plain(&format!("web-{own}"), "600m")).collect::<Vec<_>>();
+        let pods = |count: usize| (0..count).map(|index| lab_plain(&format!("web-{index}"), "600m")).collect::<Vec<_>>();
         lab.node("light", "big", pods(2));
         lab.node("full", "big", pods(6));
         assert_eq!(lab.told(Method::SingleNode), told, "{karpenter}");
@@ -344,7 +344,7 @@ fn the_next_command_waits_for_the_last_node_to_be_gone_up_to_v0_32() {
             .scale(60.25, "big", 0)
             .change_pool(400.25, now)
             .until(1_200.0);
-        let commands: Vec<_> = told.record.commands.iter().filter(|own| own.started.is_some()).collect();
+        let commands: Vec<_> = told.record.commands.iter().filter(|command| command.started.is_some()).collect();
         assert!(commands.len() >= 2, "{karpenter}: {:?}", told.proposed());
         let first = &told.record.nodes[commands[0].nodes[0].index()];
         let late = commands[1].started >= first.terminated.or(first.terminating);
@@ -355,7 +355,7 @@ fn the_next_command_waits_for_the_last_node_to_be_gone_up_to_v0_32() {
 #[test]
 fn spot_gives_way_to_spot_with_the_gate_from_v0_34_on() {
     let story = |karpenter: &str, gate: bool| {
-        let types: Vec<String> = (1..=17).map(|own| format!("t-{own:02}")).collect();
+        let types: Vec<String> = (1..=17).map(|index| format!("t-{index:02}")).collect();
         let names: Vec<&str> = types.iter().map(String::as_str).collect();
         let mut bought = of_types(&names);
         bought[0]["values"] = json!(["spot"]);
@@ -380,14 +380,14 @@ fn the_first_patch_of_v0_34_does_not_sort_the_types_of_a_spot_replacement() {
     for karpenter in ["v0.34.0", "v0.34.1"] {
         let mut lab = Lab { karpenter: release(karpenter), spot_to_spot: true, ..Lab::ladder(20) };
         // The later in the alphabet the cheaper.
-        for (number, own) in lab.types.iter_mut().enumerate() {
-            for offering in &mut own.offerings {
+        for (number, kind) in lab.types.iter_mut().enumerate() {
+            for offering in &mut kind.offerings {
                 offering.price = nodecast::domain::HourlyRate::from_nanos((40 - number as i64) * 1_000_000);
             }
         }
         lab.spot("one", "t-01", vec![lab_plain("web", "1")]);
         let claim = lab.replacement("one");
-        let names: Vec<&str> = claim.instance_types.iter().map(|own| own.name.as_str()).collect();
+        let names: Vec<&str> = claim.instance_types.iter().map(|instance_type| instance_type.name.as_str()).collect();
         assert_eq!(names.len(), 15, "{karpenter}");
         assert_eq!(names.contains(&"t-02"), karpenter == "v0.34.0", "{karpenter}: {names:?}");
         assert_eq!(names.contains(&"t-20"), karpenter == "v0.34.1", "{karpenter}: {names:?}");
@@ -414,7 +414,7 @@ fn a_node_whose_offering_is_gone_is_passed_over_up_to_v1_8() {
         let mut lab = Lab { karpenter: release(karpenter), ..Lab::on_demand() };
         lab.node("one", "m-4", vec![lab_plain("web", "1")]);
         lab.node("two", "m-8", vec![lab_plain("other", "1")]);
-        lab.types[1].offerings.retain(|own| own.zone.as_str() != crate::disruption_cases::lab::ZONES[0]);
+        lab.types[1].offerings.retain(|offering| offering.zone.as_str() != crate::disruption_cases::lab::ZONES[0]);
         assert_eq!(lab.decision(&["one"]), decision, "{karpenter}");
     }
 }

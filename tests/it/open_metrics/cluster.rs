@@ -30,7 +30,7 @@ fn series<'e>(
     found: &'e Exposition,
     name: &'e str,
 ) -> impl Iterator<Item = (BTreeMap<&'e str, &'e str>, &'e [(f64, f64)])> {
-    found.series.iter().filter(move |((own, _), _)| own == name).map(|((_, labels), samples)| {
+    found.series.iter().filter(move |((key, _), _)| key == name).map(|((_, labels), samples)| {
         (labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect(), samples.as_slice())
     })
 }
@@ -52,32 +52,32 @@ fn end(outcome: &Outcome) -> f64 {
 fn a_pod_leads_to_its_replica_set_and_that_to_its_deployment() {
     let (outcome, found) = &*RUN;
     let sets: BTreeMap<&str, &str> =
-        series(found, "kube_replicaset_owner").map(|(own, _)| (own["replicaset"], own["owner_name"])).collect();
+        series(found, "kube_replicaset_owner").map(|(item, _)| (item["replicaset"], item["owner_name"])).collect();
     assert_eq!(sets.values().copied().collect::<BTreeSet<_>>(), BTreeSet::from(["front", "stock"]));
     let pods = pods(outcome);
     let mut makers = BTreeMap::new();
-    for (own, _) in series(found, "kube_pod_owner") {
-        let workload = &outcome.record.workloads[pods[own["pod"]].workload.index()];
+    for (key, _) in series(found, "kube_pod_owner") {
+        let workload = &outcome.record.workloads[pods[key["pod"]].workload.index()];
         match workload.kind {
             WorkloadKind::Deployment => {
-                assert_eq!((own["owner_kind"], sets[own["owner_name"]]), ("ReplicaSet", workload.name.name.as_str()));
-                let hash = own["owner_name"].strip_prefix(&format!("{}-", workload.name.name)).unwrap();
+                assert_eq!((key["owner_kind"], sets[key["owner_name"]]), ("ReplicaSet", workload.name.name.as_str()));
+                let hash = key["owner_name"].strip_prefix(&format!("{}-", workload.name.name)).unwrap();
                 assert!(hash.len() >= 5 && hash.chars().all(|letter| "bcdfghjklmnpqrstvwxz2456789".contains(letter)));
             }
             WorkloadKind::CronJob => {
-                assert_eq!(own["owner_kind"], "Job");
-                assert!(series(found, "kube_job_owner").any(|(job, _)| job["job_name"] == own["owner_name"]));
+                assert_eq!(key["owner_kind"], "Job");
+                assert!(series(found, "kube_job_owner").any(|(job, _)| job["job_name"] == key["owner_name"]));
             }
-            kind => assert_eq!((own["owner_kind"], own["owner_name"]), (kind.as_str(), workload.name.name.as_str())),
+            kind => assert_eq!((key["owner_kind"], key["owner_name"]), (kind.as_str(), workload.name.name.as_str())),
         }
-        assert_eq!(own["owner_is_controller"], "true");
-        makers.insert(own["pod"], own["owner_name"]);
+        assert_eq!(key["owner_is_controller"], "true");
+        makers.insert(key["pod"], key["owner_name"]);
     }
     assert!(makers.len() > 15, "{}", makers.len());
     let mut infos = BTreeSet::new();
-    for (own, _) in series(found, "kube_pod_info") {
-        assert_eq!(own["created_by_name"], makers[own["pod"]]);
-        assert!(own.contains_key("node") && infos.insert(own["pod"]), "one set of labels for each pod: {own:?}");
+    for (key, _) in series(found, "kube_pod_info") {
+        assert_eq!(key["created_by_name"], makers[key["pod"]]);
+        assert!(key.contains_key("node") && infos.insert(key["pod"]), "one set of labels for each pod: {key:?}");
     }
 }
 
@@ -86,7 +86,7 @@ fn a_template_anew_is_another_replica_set() {
     let mut outcome = crate::synthetic::outcome();
     outcome.record.pods.change(PodId(2)).revision = 1;
     let found = metrics(&outcome, 60);
-    let sets: BTreeSet<&str> = series(&found, "kube_replicaset_owner").map(|(own, _)| own["replicaset"]).collect();
+    let sets: BTreeSet<&str> = series(&found, "kube_replicaset_owner").map(|(item, _)| item["replicaset"]).collect();
     assert_eq!(sets.len(), 2, "{sets:?}");
     // What a dump calls a pod tells its ReplicaSet.
     for id in [0, 1, 2].map(PodId) {
@@ -94,7 +94,7 @@ fn a_template_anew_is_another_replica_set() {
         (pod.found, pod.name) = (true, format!("frontend-6d4cf56db6-{}", &pod.name[9..]));
     }
     let found = metrics(&outcome, 60);
-    assert!(series(&found, "kube_replicaset_owner").all(|(own, _)| own["replicaset"] == "frontend-6d4cf56db6"));
+    assert!(series(&found, "kube_replicaset_owner").all(|(item, _)| item["replicaset"] == "frontend-6d4cf56db6"));
 }
 
 #[test]
@@ -111,9 +111,9 @@ fn instants_of_pods_are_those_of_the_record_to_the_second() {
     let pods = pods(outcome);
     for (name, of) in families {
         let mut seen = 0;
-        for (own, samples) in series(found, name) {
-            let wanted = second(outcome, of(&pods[own["pod"]]).unwrap());
-            assert!(samples.iter().all(|(_, value)| *value == wanted), "{name} {own:?}");
+        for (key, samples) in series(found, name) {
+            let wanted = second(outcome, of(&pods[key["pod"]]).unwrap());
+            assert!(samples.iter().all(|(_, value)| *value == wanted), "{name} {key:?}");
             seen += 1;
         }
         assert!(seen > 2, "{name}: {seen}");
@@ -152,29 +152,29 @@ fn containers_and_requests_count_what_was_used_and_answered() {
     let (outcome, found) = &*RUN;
     let last = outcome.record.samples.last().unwrap();
     for (name, cpu_per_request) in [("front", 0.024), ("stock", 0.015)] {
-        let workload = outcome.record.workloads.iter().position(|own| own.name.name.as_str() == name).unwrap();
-        let meter = last.meters.iter().find(|own| own.workload.index() == workload).unwrap();
+        let workload = outcome.record.workloads.iter().position(|workload| workload.name.name.as_str() == name).unwrap();
+        let meter = last.meters.iter().find(|meter| meter.workload.index() == workload).unwrap();
         let labels = [("reporter", "destination"), ("destination_workload", name), ("response_code", "200")];
         let answered = found.sum("istio_requests_total", &labels, end(outcome));
         assert!(answered > 10_000.0 && (answered - meter.answered).abs() <= meter.answered * 0.001, "{answered}");
-        let counted = outcome.requests.iter().find(|own| own.workload == meter.workload).unwrap();
+        let counted = outcome.requests.iter().find(|request| request.workload == meter.workload).unwrap();
         assert_eq!(answered, counted.completed.floor());
         let mut used = 0.0;
-        for (own, samples) in
-            series(found, "container_cpu_usage_seconds_total").filter(|(own, _)| own["container"] == name)
+        for (key, samples) in
+            series(found, "container_cpu_usage_seconds_total").filter(|(item, _)| item["container"] == name)
         {
-            assert_eq!((own["namespace"], own["job"], own["metrics_path"]), ("shop", "kubelet", "/metrics/cadvisor"));
-            assert!(own["image"].starts_with("registry.example/shop/") && own["id"].starts_with("/kubepods/"));
-            assert!(own.contains_key("node") && own.contains_key("pod"));
+            assert_eq!((key["namespace"], key["job"], key["metrics_path"]), ("shop", "kubelet", "/metrics/cadvisor"));
+            assert!(key["image"].starts_with("registry.example/shop/") && key["id"].starts_with("/kubepods/"));
+            assert!(key.contains_key("node") && key.contains_key("pod"));
             used += samples.last().unwrap().1;
         }
         assert!((used / answered / cpu_per_request - 1.0).abs() < 0.005, "{name}: {used} s for {answered} requests");
     }
     let pods = pods(outcome);
     let pod = &pods["front-00000"];
-    let spells: i128 = pod.serving.iter().map(|own| own.until.map_or(0, |(_, cpu)| cpu) - own.cpu_from).sum();
-    if pod.serving.iter().all(|own| own.until.is_some()) {
-        let told = series(found, "container_cpu_usage_seconds_total").find(|(own, _)| own["pod"] == "front-00000");
+    let spells: i128 = pod.serving.iter().map(|serving_spell| serving_spell.until.map_or(0, |(_, cpu)| cpu) - serving_spell.cpu_from).sum();
+    if pod.serving.iter().all(|item| item.until.is_some()) {
+        let told = series(found, "container_cpu_usage_seconds_total").find(|(item, _)| item["pod"] == "front-00000");
         assert!(told.unwrap().1.last().unwrap().1 <= spells as f64 / 1e12);
     }
 }
@@ -183,9 +183,9 @@ fn containers_and_requests_count_what_was_used_and_answered() {
 fn memory_is_told_where_the_scenario_states_it() {
     let (_, found) = &*RUN;
     let mut most = 0.0_f64;
-    for (own, samples) in series(found, "container_memory_working_set_bytes") {
-        assert_eq!(own["container"], "front");
-        assert!(samples.iter().all(|(_, bytes)| (200_f64..=768.0).contains(&(bytes / 1_048_576.0))), "{own:?}");
+    for (key, samples) in series(found, "container_memory_working_set_bytes") {
+        assert_eq!(key["container"], "front");
+        assert!(samples.iter().all(|(_, bytes)| (200_f64..=768.0).contains(&(bytes / 1_048_576.0))), "{key:?}");
         most = samples.iter().fold(most, |most, (_, bytes)| most.max(*bytes));
     }
     assert!(most > 200.0 * 1_048_576.0, "{most}");
@@ -227,8 +227,8 @@ fn jobs_are_shown_with_who_made_them_and_how_they_went() {
     assert_eq!(found.sum("kube_job_info", &[], end(outcome)), 0.0);
     // Its pods stay as long as it does, and tell when they had done their work.
     let mut completed = 0;
-    for (own, samples) in series(found, "kube_pod_completion_time") {
-        let started = found.at("kube_pod_container_state_started", &[("pod", own["pod"])], end(outcome));
+    for (key, samples) in series(found, "kube_pod_completion_time") {
+        let started = found.at("kube_pod_container_state_started", &[("pod", key["pod"])], end(outcome));
         near(samples[0].1 - started[0], 540.0);
         completed += 1;
     }
@@ -286,10 +286,10 @@ fn stages_of_claims_are_in_whole_seconds() {
 fn nodes_have_the_ids_of_their_instances() {
     let (outcome, found) = &*RUN;
     let mut ids = BTreeSet::new();
-    for (own, _) in series(found, "kube_node_info") {
-        let node = outcome.record.nodes.iter().find(|node| node.name == own["node"]).unwrap();
+    for (key, _) in series(found, "kube_node_info") {
+        let node = outcome.record.nodes.iter().find(|node| node.name == key["node"]).unwrap();
         let wanted = format!("aws:///{}/{}", node.zone.unwrap(), node.instance.as_ref().unwrap());
-        assert_eq!(own["provider_id"], wanted);
+        assert_eq!(key["provider_id"], wanted);
         assert!(node.instance.as_ref().unwrap().starts_with("i-") && ids.insert(wanted));
     }
     assert!(ids.len() > 3);
@@ -301,7 +301,7 @@ fn nodes_have_the_ids_of_their_instances() {
 #[test]
 fn every_job_is_up_and_everything_has_a_sample_each_minute() {
     let (outcome, found) = &*RUN;
-    let jobs: BTreeSet<&str> = series(found, "up").map(|(own, _)| own["job"]).collect();
+    let jobs: BTreeSet<&str> = series(found, "up").map(|(item, _)| item["job"]).collect();
     let told: BTreeSet<&str> = found
         .series
         .keys()

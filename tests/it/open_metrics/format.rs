@@ -16,9 +16,9 @@ pub struct Exposition {
 impl Exposition {
     /// The last value at or before `at`, of every series of `name` whose labels contain `labels`.
     pub fn at(&self, name: &str, labels: &[(&str, &str)], at: f64) -> Vec<f64> {
-        let matches = |own: &Labels| labels.iter().all(|(key, value)| own.iter().any(|(k, v)| k == key && v == value));
-        let series = self.series.iter().filter(|((own, found), _)| own == name && matches(found));
-        series.filter_map(|(_, samples)| samples.iter().rev().find(|(when, _)| *when <= at).map(|own| own.1)).collect()
+        let matches = |this_labels: &Labels| labels.iter().all(|(key, value)| this_labels.iter().any(|(k, v)| k == key && v == value));
+        let series = self.series.iter().filter(|((key, found), _)| key == name && matches(found));
+        series.filter_map(|(_, samples)| samples.iter().rev().find(|(when, _)| *when <= at).map(|sample| sample.1)).collect()
     }
 
     /// The sum of these, five minutes back as Prometheus looks.
@@ -28,7 +28,7 @@ impl Exposition {
 
     /// How many series there are of a sample's name.
     pub fn count(&self, name: &str) -> usize {
-        self.series.keys().filter(|(own, _)| own == name).count()
+        self.series.keys().filter(|(item, _)| item == name).count()
     }
 }
 
@@ -76,8 +76,8 @@ impl Reader {
         let mut words = rest.splitn(3, ' ');
         let (word, name, text) = (words.next(), words.next(), words.next());
         let (Some(word), Some(name), Some(text)) = (word, name, text) else { return Err("not metadata".to_owned()) };
-        let word = *["TYPE", "UNIT", "HELP"].iter().find(|own| **own == word).ok_or("unknown metadata")?;
-        if self.family.as_ref().is_none_or(|(own, _)| own != name) {
+        let word = *["TYPE", "UNIT", "HELP"].iter().find(|text| **text == word).ok_or("unknown metadata")?;
+        if self.family.as_ref().is_none_or(|(item, _)| item != name) {
             if word != "TYPE" {
                 return Err("the type of a family comes first".to_owned());
             }
@@ -109,19 +109,19 @@ impl Reader {
             return Err(format!("`{suffix}` does not follow the name of a {kind}"));
         }
         self.seen.1 = true;
-        let own: Labels = labels.iter().filter(|(key, _)| key != "le" && key != "quantile").cloned().collect();
-        if self.metric.as_ref() != Some(&own) {
-            if let Some(before) = self.metric.replace(own.clone()) {
+        let this_labels: Labels = labels.iter().filter(|(key, _)| key != "le" && key != "quantile").cloned().collect();
+        if self.metric.as_ref() != Some(&this_labels) {
+            if let Some(before) = self.metric.replace(this_labels.clone()) {
                 self.done.insert(before);
             }
-            if self.done.contains(&own) {
+            if self.done.contains(&this_labels) {
                 return Err("samples of one metric stand apart".to_owned());
             }
             self.time = f64::NEG_INFINITY;
         }
         let mut numbers = rest.split(' ');
-        let value: f64 = numbers.next().and_then(|own| own.parse().ok()).ok_or("no value")?;
-        let at: f64 = numbers.next().and_then(|own| own.parse().ok()).ok_or("no timestamp")?;
+        let value: f64 = numbers.next().and_then(|number| number.parse().ok()).ok_or("no value")?;
+        let at: f64 = numbers.next().and_then(|number| number.parse().ok()).ok_or("no timestamp")?;
         if numbers.next().is_some() {
             return Err("more after the timestamp".to_owned());
         }
@@ -154,7 +154,7 @@ fn parse(line: &str) -> Result<(&str, Labels, &str), String> {
     while !rest.starts_with('}') {
         let (key, after) = rest.split_once("=\"").ok_or("a label without a value")?;
         let key = if labels.is_empty() { key } else { key.strip_prefix(',').ok_or("labels without a comma")? };
-        if !is_name(key) || labels.iter().any(|(own, _)| own == key) {
+        if !is_name(key) || labels.iter().any(|(this_key, _)| this_key == key) {
             return Err(format!("`{key}` is no label or stands twice"));
         }
         let mut value = String::new();

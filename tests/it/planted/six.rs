@@ -145,7 +145,7 @@ fn recommend(program: &Path, (scenario, policy): (&Path, &str), set: &[&str], mo
         .arg("recommend")
         .arg(scenario)
         .args(["--policy", policy, "--format", "json", "--quiet"])
-        .args(set.iter().flat_map(|own| ["--set", own]))
+        .args(set.iter().flat_map(|item| ["--set", item]))
         .args(more)
         .arg("--write")
         .arg(place.path().join("recommended"))
@@ -206,7 +206,7 @@ impl Planted {
 /// What a month costs on average with the fresh seeds.
 fn cost(scenario: &Path, set: &[&str], policy: &str, seeds: u64) -> Result<f64> {
     let catalog = Catalog::embedded()?;
-    let edits = set.iter().map(|own| Edit::parse(own)).collect::<std::result::Result<Vec<Edit>, _>>()?;
+    let edits = set.iter().map(|item| Edit::parse(item)).collect::<std::result::Result<Vec<Edit>, _>>()?;
     let (mut scenario, _) = nodecast::scenario::load_edited(scenario, catalog, &Limits::default(), &edits)?;
     scenario.draw_price_errors();
     let (figure, _) = find("cost_per_month").ok_or("there is no such figure")?;

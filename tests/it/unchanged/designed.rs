@@ -75,7 +75,7 @@ fn write(design: &Design, folder: &Path) -> PathBuf {
     design.parts.iter().for_each(|part| sections.add(part));
     let put = |file: &str, text: &str| std::fs::write(folder.join(file), text).unwrap();
     put("manifests.yaml", &sections.take("manifests"));
-    let versions = design.versions.split(',').map(|own| own.split_once('=').unwrap());
+    let versions = design.versions.split(',').map(|part| part.split_once('=').unwrap());
     let versions: Vec<String> = versions.map(|(of, release)| format!("{of}: \"{release}\"")).collect();
     let mut text = format!(
         "name: {}\nregion: us-east-1\nstart: 2026-03-02T09:00:00Z\nduration: {}\nseed: {}\nversions: {{ {} }}\n\
@@ -86,10 +86,10 @@ fn write(design: &Design, folder: &Path) -> PathBuf {
         versions.join(", "),
         indented(&sections.take("policy"))
     );
-    for (key, own) in &sections.0 {
+    for (key, section) in &sections.0 {
         match key.strip_prefix("file ") {
-            Some(file) => put(file, own),
-            None => text += &format!("{key}:\n{}", indented(own)),
+            Some(file) => put(file, section),
+            None => text += &format!("{key}:\n{}", indented(section)),
         }
     }
     put("scenario.yaml", &text);

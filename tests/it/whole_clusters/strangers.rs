@@ -145,7 +145,7 @@ fn pods_of_what_is_not_simulated_stay_and_those_that_come_and_go_are_a_trace() {
 
 #[test]
 fn strangers_are_the_same_under_other_names() {
-    let [own, other] = [&[][..], &["--anonymise"]].map(|more| {
+    let [item, other] = [&[][..], &["--anonymise"]].map(|more| {
         let place = Place::new();
         place.put("dump.yaml", &dump());
         let (_, told, code) = place.nodecast(&[&["init", "own", "--from", "dump.yaml"][..], more].concat());
@@ -170,5 +170,5 @@ fn strangers_are_the_same_under_other_names() {
         }
         (trace, values, pods, cost, read("workloads.yaml").matches("name: istio-proxy").count())
     });
-    assert_eq!(own, other);
+    assert_eq!(item, other);
 }

@@ -88,7 +88,7 @@ fn fault(run: &Run, now: SimTime, offer: Offer, kinds: &[LaunchFaultKind]) -> Op
             && now < fault.to
             && fault.types.as_ref().is_none_or(|types| types.contains(&offer.name))
             && fault.zone.is_none_or(|zone| zone == offer.zone)
-            && fault.capacity_type.is_none_or(|own| own == offer.capacity_type)
+            && fault.capacity_type.is_none_or(|capacity_type| capacity_type == offer.capacity_type)
     });
     strikes.map(|fault| fault.kind).next()
 }
@@ -101,8 +101,8 @@ pub(super) fn launched(run: &mut Run, now: SimTime, node: NodeId, launched: Laun
     labels.set(well_known::INSTANCE_TYPE, name);
     labels.set(well_known::ZONE, zone);
     let kind = position(&case.instance_types, name).map(|place| &case.instance_types[place]);
-    let is = |own: &&Offering| own.zone == zone && own.capacity_type == capacity_type;
-    let price = kind.and_then(|kind| kind.offerings.iter().find(is)).map_or(HourlyRate::ZERO, |own| own.price);
+    let is = |offering: &&Offering| offering.zone == zone && offering.capacity_type == capacity_type;
+    let price = kind.and_then(|kind| kind.offerings.iter().find(is)).map_or(HourlyRate::ZERO, |offering| offering.price);
     let machine = Machine { capacity: capacity.clone(), allocatable: allocatable.clone() };
     let facts = LaunchFacts {
         instance: instance_name(InstanceId(id)).into(),

@@ -80,10 +80,10 @@ fn bind_pending(run: &mut Run, now: SimTime) {
     nodes.sort_by_key(|&node| run.world.node(node).name);
     for pod in pending {
         let fits = |&&node: &&NodeId| {
-            let (state, own) = (run.world.node(node), run.world.pod(pod));
+            let (state, pod) = (run.world.node(node), run.world.pod(pod));
             let mut left = state.allocatable.clone();
             left.subtract(&state.requested);
-            own.requests.fits(&left) && accepts(run, node, &own.spec)
+            pod.requests.fits(&left) && accepts(run, node, &pod.spec)
         };
         match nodes.iter().find(fits).copied() {
             Some(node) => bind(run, now, pod, node),

@@ -30,7 +30,7 @@ fn groups_are_found_by_all_tags_of_one_list_or_by_name_with_other_limits() {
     let untagged = group("managedNodeGroups", "web", &Labels::new());
     assert_eq!(Discovery::default().limits(&web, (1, 9)), Some((1, 9)));
     assert_eq!(Discovery::default().limits(&untagged, (1, 9)), None);
-    let by = |text: &str| told("node-group-auto-discovery", text).map(|own| own.limits(&web, (1, 9)));
+    let by = |text: &str| told("node-group-auto-discovery", text).map(|item| item.limits(&web, (1, 9)));
     assert_eq!(by("asg:tag=k8s.io/cluster-autoscaler/enabled,k8s.io/cluster-autoscaler/shop=owned"), Ok(Some((1, 9))));
     assert_eq!(by("asg:tag=k8s.io/cluster-autoscaler/enabled,k8s.io/cluster-autoscaler/other"), Ok(None));
     assert!(by("tag=a").is_err() && by("asg:tag=a,").is_err());
@@ -53,9 +53,9 @@ fn groups_are_named_as_aws_calls_them() {
     assert!(limits(&own_name, &managed) && limits("eks-w-1234", &managed) && limits("w", &managed));
     let longer = group("managedNodeGroups", "w-a1", &none).auto_scaling_group_name();
     assert!(!limits(&longer, &managed) && !limits("eks-w-spot-12", &managed) && !limits("eks-w-", &managed));
-    let own = group("nodeGroups", "w", &none);
-    let own_name = own.auto_scaling_group_name();
+    let group = group("nodeGroups", "w", &none);
+    let own_name = group.auto_scaling_group_name();
     assert!(own_name.starts_with("eksctl-shop-nodegroup-w-NodeGroup-"), "{own_name}");
-    assert!(limits(&own_name, &own) && limits("eksctl-shop-nodegroup-w-NodeGroup-1TVZ3LZJ2QXKA", &own));
-    assert!(!limits("eks-w-1234", &own));
+    assert!(limits(&own_name, &group) && limits("eksctl-shop-nodegroup-w-NodeGroup-1TVZ3LZJ2QXKA", &group));
+    assert!(!limits("eks-w-1234", &group));
 }

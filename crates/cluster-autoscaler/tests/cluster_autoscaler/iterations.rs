@@ -125,11 +125,11 @@ fn considered(found: &Iteration) -> usize {
 
 #[test]
 fn young_pods_wait_by_flag_or_by_a_longer_delay_of_their_own() {
-    let with = |global: &str, own: &str, age| {
+    let with = |global: &str, text: &str, age| {
         let mut lab = Lab::default();
         lab.group("ng1", (0, 10, 0), 1_000, 1_000);
         let mut spec = spec("p", 500, 100);
-        spec.annotations = Labels::new().with("cluster-autoscaler.kubernetes.io/pod-scale-up-delay", own);
+        spec.annotations = Labels::new().with("cluster-autoscaler.kubernetes.io/pod-scale-up-delay", text);
         let pod = lab.pod(&traits("p", spec), PodPlace::Unschedulable);
         lab.pods[pod].created = super::lab::START - age;
         considered(&lab.run(&mut program(&[("new-pod-scale-up-delay", global)])))
@@ -350,9 +350,9 @@ fn the_cutoff_itself_is_not_below_the_cutoff() {
     lab.group("ng1", (0, 10, 0), 10_000, 1_000);
     let mut add = |priority: i32, stated: bool| {
         let spec = PodSpec { priority, ..spec("p", 100, 0) };
-        let mut own = (*traits(&format!("p{priority}{stated}"), spec)).clone();
-        own.has_priority = stated;
-        lab.pod(&Arc::new(own), PodPlace::Unschedulable)
+        let mut traits = (*traits(&format!("p{priority}{stated}"), spec)).clone();
+        traits.has_priority = stated;
+        lab.pod(&Arc::new(traits), PodPlace::Unschedulable)
     };
     let (at, below, none) = (add(2, true), add(1, true), add(0, false));
     let found = lab.run(&mut program(&[("expendable-pods-priority-cutoff", "2")]));

@@ -68,15 +68,15 @@ fn m5_large() -> TemplateType {
     TemplateType { name, arch, vcpus: 2, memory_mib: 8_192, gpus: 0 }
 }
 
-fn describe(own: &TemplateType, tags: &[(String, String)], managed: Option<&ManagedGroup>) -> NodeTemplate {
+fn describe(template_type: &TemplateType, tags: &[(String, String)], managed: Option<&ManagedGroup>) -> NodeTemplate {
     let (region, zone) = (Symbol::new("us-east-1"), Symbol::new("us-east-1a"));
-    aws::template(&GroupDescription { instance_type: own, region, zone, tags, managed })
+    aws::template(&GroupDescription { instance_type: template_type, region, zone, tags, managed })
 }
 
 #[test]
 fn a_template_is_made_of_type_tags_and_the_managed_group() {
     let node = "k8s.io/cluster-autoscaler/node-template";
-    let own = tags(&[
+    let this_tags = tags(&[
         (&format!("{node}/label/team"), "tag"),
         (&format!("{node}/label/only"), "tag"),
         ("eks:cluster-name", "prod"),
@@ -94,7 +94,7 @@ fn a_template_is_made_of_type_tags_and_the_managed_group() {
         tags: tags(&[(&format!("{node}/resources/pods"), "35")]),
         ..ManagedGroup::default()
     };
-    let template = describe(&m5_large(), &own, Some(&managed));
+    let template = describe(&m5_large(), &this_tags, Some(&managed));
     let get = |key: &str| template.labels.get(Symbol::new(key)).map(Symbol::as_str);
     assert_eq!([get("team"), get("only"), get("cluster-name")], [Some("managed"), Some("tag"), Some("prod")]);
     assert_eq!(get("eks.amazonaws.com/capacityType"), Some("SPOT"));

@@ -114,11 +114,11 @@ fn thresholds_taints_annotations_and_readiness_decide_who_is_looked_at() {
     let single = |change: fn(&mut Lab), more: &[(&str, &str)]| {
         let mut lab = Lab::default();
         let group = lab.group("g", (0, 10, 2), 1_000, 1_000);
-        let own = lab.node(group);
+        let node = lab.node(group);
         lab.lone_node(1_000, 1_000);
-        lab.running("half", own, 500, 0);
+        lab.running("half", node, 500, 0);
         change(&mut lab);
-        once(&mut lab, more).nodes.swap_remove(own).reason
+        once(&mut lab, more).nodes.swap_remove(node).reason
     };
     assert_eq!(single(|_| {}, &[]), None, "exactly at the threshold");
     assert_eq!(single(|_| {}, &[("scale-down-utilization-threshold", "0.49")]), Some(Reason::NotUnderutilized));
@@ -172,13 +172,13 @@ fn a_node_that_goes_still_counts_as_a_place_in_a_spread() {
         let mut lab = Lab::default();
         let group = lab.group("g", (0, 10, 1), 1_000, 1_000);
         let nodes = [lab.node(group), lab.lone_node(1_000, 1_000), lab.lone_node(1_000, 1_000)];
-        let mut own = spec("web", 100, 0);
+        let mut spec = spec("web", 100, 0);
         let mut constraint = spread("web", "kubernetes.io/hostname", 1, None);
         constraint.node_taints_policy = policy;
-        own.topology_spread.push(constraint);
-        let own = traits("web", own);
+        spec.topology_spread.push(constraint);
+        let traits = traits("web", spec);
         for node in nodes {
-            lab.pod(&own, PodPlace::Bound(lab.nodes[node].id));
+            lab.pod(&traits, PodPlace::Bound(lab.nodes[node].id));
         }
         once(&mut lab, &[]).nodes[0].unneeded
     };
@@ -206,9 +206,9 @@ fn pods_evicted_a_moment_ago_still_need_their_room() {
     let run = |change: fn(&mut Lab)| {
         let mut lab = Lab::default();
         let group = lab.group("g", (0, 10, 1), 1_000, 1_000);
-        let own = lab.node(group);
+        let node = lab.node(group);
         lab.lone_node(1_000, 1_000);
-        lab.running("a", own, 400, 0);
+        lab.running("a", node, 400, 0);
         let mut evicted = (*traits("evicted", spec("evicted", 800, 0))).clone();
         evicted.controller.as_mut().unwrap().current_replicas = 0;
         let evicted = std::sync::Arc::new(evicted);
@@ -216,20 +216,20 @@ fn pods_evicted_a_moment_ago_still_need_their_room() {
         let pod = lab.pods.pop().unwrap();
         lab.recent_evictions.push(pod);
         change(&mut lab);
-        once(&mut lab, &[("scale-down-utilization-threshold", "0.9")]).nodes[own].unneeded
+        once(&mut lab, &[("scale-down-utilization-threshold", "0.9")]).nodes[node].unneeded
     };
     assert!(!run(|_| {}));
     let recreated: fn(&mut Lab) = |lab| {
-        let mut own = (*lab.recent_evictions[0].traits).clone();
-        own.controller.as_mut().unwrap().current_replicas = 1;
-        lab.recent_evictions[0].traits = std::sync::Arc::new(own);
+        let mut traits = (*lab.recent_evictions[0].traits).clone();
+        traits.controller.as_mut().unwrap().current_replicas = 1;
+        lab.recent_evictions[0].traits = std::sync::Arc::new(traits);
     };
     assert!(run(recreated));
     assert!(run(|lab| lab.recent_evictions[0].traits = daemon("evicted", 800, 0)));
     for annotation in ["kubernetes.io/config.mirror", "kubernetes.io/config.source"] {
-        let mut own = spec("static", 800, 0);
-        own.annotations = Labels::new().with(annotation, "file");
-        let pods = traits("static", own);
+        let mut spec = spec("static", 800, 0);
+        spec.annotations = Labels::new().with(annotation, "file");
+        let pods = traits("static", spec);
         assert!(!nodecast_cluster_autoscaler::pods::is_recreatable(&pods));
     }
 }
@@ -321,9 +321,9 @@ fn above_the_minimum_by_one_only_the_empty_node_goes() {
 fn a_node_with_a_pod_that_must_finish_waits() {
     for with_other_pod in [false, true] {
         let mut lab = two_idle(0);
-        let mut own = spec("job", 100, 0);
-        own.annotations = Labels::new().with("cluster-autoscaler.kubernetes.io/safe-to-evict", "on-completion");
-        lab.pod(&traits("job", own), PodPlace::Bound(lab.nodes[0].id));
+        let mut spec = spec("job", 100, 0);
+        spec.annotations = Labels::new().with("cluster-autoscaler.kubernetes.io/safe-to-evict", "on-completion");
+        lab.pod(&traits("job", spec), PodPlace::Bound(lab.nodes[0].id));
         lab.running("busy", 1, 1_200, 0);
         if with_other_pod {
             lab.running("other", 0, 100, 0);

@@ -12,29 +12,29 @@ pub const ROWS: &[&str] = &["J14", "K1", "K2", "K3", "K4", "K5"];
 
 /// What draining does with a pod of a ReplicaSet after it was changed.
 fn drain(change: impl FnOnce(&mut PodTraits), budgets: &[(&str, i64)], given: &[(&str, &str)]) -> Drainability {
-    let mut own = (*traits("a", spec("a", 100, 0))).clone();
-    change(&mut own);
+    let mut traits = (*traits("a", spec("a", 100, 0))).clone();
+    change(&mut traits);
     let mut lab = Lab::default();
     for (namespace, allowed) in budgets {
         lab.budget("a", *allowed);
         lab.budgets.last_mut().unwrap().namespace = Symbol::new(namespace);
     }
-    lab.pod(&std::sync::Arc::new(own), PodPlace::Unschedulable);
+    lab.pod(&std::sync::Arc::new(traits), PodPlace::Unschedulable);
     drainability(&flags(given), &lab.pods[0], &RemainingBudgets::new(&lab.budgets), START)
 }
 
-fn annotate(own: &mut PodTraits, key: &str, value: &str) {
+fn annotate(pod_traits: &mut PodTraits, key: &str, value: &str) {
     let key = format!("cluster-autoscaler.kubernetes.io/{key}");
     let annotations = Labels::new().with(key.as_str(), value);
-    own.spec = std::sync::Arc::new(nodecast_model::domain::PodSpec { annotations, ..(*own.spec).clone() });
+    pod_traits.spec = std::sync::Arc::new(nodecast_model::domain::PodSpec { annotations, ..(*pod_traits.spec).clone() });
 }
 
-fn in_kube_system(own: &mut PodTraits) {
-    own.namespace = Symbol::new("kube-system");
+fn in_kube_system(pod_traits: &mut PodTraits) {
+    pod_traits.namespace = Symbol::new("kube-system");
 }
 
-fn local(own: &mut PodTraits) {
-    own.local_volumes = vec![Symbol::new("scratch"), Symbol::new("cache")];
+fn local(pod_traits: &mut PodTraits) {
+    pod_traits.local_volumes = vec![Symbol::new("scratch"), Symbol::new("cache")];
 }
 
 const BLOCKS: fn(Because) -> Drainability = Drainability::Blocks;
@@ -42,18 +42,18 @@ const MOVES: Drainability = Drainability::Movable;
 
 #[test]
 fn pods_that_nothing_would_start_again_block() {
-    assert_eq!(drain(|own| own.controller = None, &[], &[]), BLOCKS(Because::NotReplicated));
+    assert_eq!(drain(|pod_traits| pod_traits.controller = None, &[], &[]), BLOCKS(Because::NotReplicated));
     use ControllerKind::{Job, ReplicaSet, ReplicationController, StatefulSet};
     for kind in [ReplicaSet, StatefulSet, Job, ReplicationController] {
-        assert_eq!(drain(|own| own.controller = Some(controller(kind, "a")), &[], &[]), MOVES);
-        let missing = |own: &mut PodTraits| own.controller.as_mut().unwrap().exists = false;
-        let of_kind = |own: &mut PodTraits| {
-            own.controller = Some(controller(kind, "a"));
-            missing(own);
+        assert_eq!(drain(|pod_traits| pod_traits.controller = Some(controller(kind, "a")), &[], &[]), MOVES);
+        let missing = |pod_traits: &mut PodTraits| pod_traits.controller.as_mut().unwrap().exists = false;
+        let of_kind = |pod_traits: &mut PodTraits| {
+            pod_traits.controller = Some(controller(kind, "a"));
+            missing(pod_traits);
         };
         assert_eq!(drain(of_kind, &[], &[]), BLOCKS(Because::ControllerNotFound));
     }
-    let custom = |own: &mut PodTraits| own.controller = Some(controller(ControllerKind::Other, "a"));
+    let custom = |pod_traits: &mut PodTraits| pod_traits.controller = Some(controller(ControllerKind::Other, "a"));
     assert_eq!(drain(custom, &[], &[]), BLOCKS(Because::NotReplicated));
     assert_eq!(drain(custom, &[], &[("skip-nodes-with-custom-controller-pods", "false")]), MOVES);
     assert_eq!(drain(|_| {}, &[], &[("min-replica-count", "2")]), BLOCKS(Because::MinReplicasReached));
@@ -67,9 +67,9 @@ fn system_pods_block_for_an_hour_unless_a_budget_of_their_namespace_covers_them(
     assert_eq!(drain(in_kube_system, &[], &[("skip-nodes-with-system-pods", "false")]), MOVES);
     // Ten minutes old, and then even local data does not matter.
     let timeout = [("blocking-system-pod-distruption-timeout", "9m")];
-    let with_data = |own: &mut PodTraits| {
-        in_kube_system(own);
-        local(own);
+    let with_data = |pod_traits: &mut PodTraits| {
+        in_kube_system(pod_traits);
+        local(pod_traits);
     };
     assert_eq!(drain(with_data, &[], &timeout), MOVES);
 }
@@ -79,9 +79,9 @@ fn local_data_and_budgets_block_unless_the_pod_says_it_is_safe() {
     assert_eq!(drain(local, &[], &[]), BLOCKS(Because::LocalStorageRequested));
     assert_eq!(drain(local, &[], &[("skip-nodes-with-local-storage", "false")]), MOVES);
     let excepted = |names: &'static str| {
-        move |own: &mut PodTraits| {
-            local(own);
-            annotate(own, "safe-to-evict-local-volumes", names);
+        move |pod_traits: &mut PodTraits| {
+            local(pod_traits);
+            annotate(pod_traits, "safe-to-evict-local-volumes", names);
         }
     };
     assert_eq!(drain(excepted("scratch,cache"), &[], &[]), MOVES);
@@ -89,13 +89,13 @@ fn local_data_and_budgets_block_unless_the_pod_says_it_is_safe() {
     assert_eq!(drain(|_| {}, &[("default", 0)], &[]), BLOCKS(Because::NotEnoughPdb));
     assert_eq!(drain(|_| {}, &[("default", 1)], &[]), MOVES);
     assert_eq!(drain(|_| {}, &[("elsewhere", 0)], &[]), MOVES);
-    let unsafe_pod = |own: &mut PodTraits| annotate(own, "safe-to-evict", "false");
+    let unsafe_pod = |pod_traits: &mut PodTraits| annotate(pod_traits, "safe-to-evict", "false");
     assert_eq!(drain(unsafe_pod, &[], &[]), BLOCKS(Because::NotSafeToEvictAnnotation));
-    let safe = |own: &mut PodTraits| {
-        in_kube_system(own);
-        local(own);
-        own.controller = None;
-        annotate(own, "safe-to-evict", "true");
+    let safe = |pod_traits: &mut PodTraits| {
+        in_kube_system(pod_traits);
+        local(pod_traits);
+        pod_traits.controller = None;
+        annotate(pod_traits, "safe-to-evict", "true");
     };
     assert_eq!(drain(safe, &[("kube-system", 0)], &[]), MOVES);
 }
@@ -103,10 +103,10 @@ fn local_data_and_budgets_block_unless_the_pod_says_it_is_safe() {
 #[test]
 fn finished_pods_do_not_block() {
     let finished = |phase, policy| {
-        let mut own = (*traits("a", spec("a", 100, 0))).clone();
-        (own.controller, own.restart_policy) = (None, policy);
+        let mut traits = (*traits("a", spec("a", 100, 0))).clone();
+        (traits.controller, traits.restart_policy) = (None, policy);
         let mut lab = Lab::default();
-        lab.pod(&std::sync::Arc::new(own), PodPlace::Unschedulable);
+        lab.pod(&std::sync::Arc::new(traits), PodPlace::Unschedulable);
         lab.pods[0].phase = phase;
         drainability(&flags(&[]), &lab.pods[0], &RemainingBudgets::new(&[]), START)
     };

@@ -214,15 +214,15 @@ fn a_second_failure_doubles_the_time_and_a_success_between_does_not_matter() {
 fn failures_within_the_window_do_not_lengthen_it_and_old_ones_are_forgotten() {
     let short = BackoffTimes { initial: seconds(1), ..BackoffTimes::default() };
     let mut backoff = Backoff::new(short);
-    let (own, millis) = (name("ng"), |millis| START + SimDuration::from_millis(millis));
-    assert_eq!(backoff.fail(own, millis(0)), millis(1_000));
-    assert!(backoff.holds(own, millis(999)) && !backoff.holds(own, millis(1_001)));
-    assert_eq!(backoff.fail(own, millis(1_001)), millis(3_001));
-    assert_eq!(backoff.fail(own, millis(2_001)), millis(4_001), "counted anew, no longer");
+    let (name, millis) = (name("ng"), |millis| START + SimDuration::from_millis(millis));
+    assert_eq!(backoff.fail(name, millis(0)), millis(1_000));
+    assert!(backoff.holds(name, millis(999)) && !backoff.holds(name, millis(1_001)));
+    assert_eq!(backoff.fail(name, millis(1_001)), millis(3_001));
+    assert_eq!(backoff.fail(name, millis(2_001)), millis(4_001), "counted anew, no longer");
     backoff.forget_stale(millis(2_001) + minutes(180));
-    assert_eq!(backoff.fail(own, millis(2_002) + minutes(180)), millis(6_002) + minutes(180), "still known");
+    assert_eq!(backoff.fail(name, millis(2_002) + minutes(180)), millis(6_002) + minutes(180), "still known");
     backoff.forget_stale(START + minutes(400));
-    assert_eq!(backoff.fail(own, START + minutes(400)), START + minutes(400) + seconds(1));
+    assert_eq!(backoff.fail(name, START + minutes(400)), START + minutes(400) + seconds(1));
 }
 
 #[test]

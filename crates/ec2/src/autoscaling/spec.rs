@@ -39,13 +39,13 @@ impl GroupSpec {
             let kinds = group.instance_types.iter().filter_map(|&kind| region.instance_type(kind));
             region.zone_index(*zone).is_some_and(|index| kinds.into_iter().any(|kind| kind.offered_in(index)))
         };
-        let mut own = if group.zones.is_empty() { zones.to_vec() } else { group.zones.clone() };
-        if group.zones.is_empty() && own.iter().any(offers) {
-            own.retain(offers);
+        let mut zones = if group.zones.is_empty() { zones.to_vec() } else { group.zones.clone() };
+        if group.zones.is_empty() && zones.iter().any(offers) {
+            zones.retain(offers);
         }
         Self {
             name: group.name,
-            zones: own,
+            zones: zones,
             min: group.min_size,
             max: group.max_size,
             instance_types: group.instance_types.clone(),

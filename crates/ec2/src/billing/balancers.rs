@@ -70,10 +70,10 @@ pub(super) fn lines(stated: &LoadBalancers, used: &[BalancerUse], listed: &mut L
     }
     let mut lines = Vec::new();
     for kind in KINDS {
-        let own: Vec<&BalancerUse> = used.iter().filter(|own| own.kind == kind).collect();
-        let spans: BTreeSet<Span> = own.iter().map(|own| (own.from, own.to)).collect();
+        let balancer_uses: Vec<&BalancerUse> = used.iter().filter(|item| item.kind == kind).collect();
+        let spans: BTreeSet<Span> = balancer_uses.iter().map(|balancer_use| (balancer_use.from, balancer_use.to)).collect();
         for span in spans {
-            let together: Vec<&BalancerUse> = own.iter().copied().filter(|own| (own.from, own.to) == span).collect();
+            let together: Vec<&BalancerUse> = balancer_uses.iter().copied().filter(|balancer_use| (balancer_use.from, balancer_use.to) == span).collect();
             lines.extend(of_kind(stated, kind, (span, span.1 < end), (&together, listed)));
         }
     }
@@ -111,9 +111,9 @@ fn of_kind(
     stated: &LoadBalancers,
     kind: BalancerKind,
     (span, gone): (Span, bool),
-    (own, listed): (&[&BalancerUse], &mut Listed),
+    (item, listed): (&[&BalancerUse], &mut Listed),
 ) -> Vec<BillLine> {
-    let count = own.len() as i64;
+    let count = item.len() as i64;
     let prices = prices(kind);
     let lived = span.1 - span.0;
     let billed = if gone { begun_hours(lived) } else { lived };
@@ -122,7 +122,7 @@ fn of_kind(
         BillLine { billed, amount: charge(rate, billed), ..line(BillItem::LoadBalancer, (rate, quality), span) }
     });
     let is_used =
-        stated.milli_units != Some(0) && (stated.milli_units.is_some() || own.iter().any(|own| own.requests > 0));
+        stated.milli_units != Some(0) && (stated.milli_units.is_some() || item.iter().any(|item| item.requests > 0));
     let unit = if is_used { unit_price(stated, &prices, listed) } else { None };
     let capacity = unit.map(|(unit, quality)| match stated.milli_units {
         Some(milli) => {
@@ -130,7 +130,7 @@ fn of_kind(
             line(BillItem::LoadBalancerCapacity, (rate, quality), span)
         }
         None => {
-            let amount = own.iter().map(|own| of_load(unit, &prices, own.requests, stated)).sum();
+            let amount = item.iter().map(|item| of_load(unit, &prices, item.requests, stated)).sum();
             let line = blank(BillItem::LoadBalancerCapacity, None, span.0, span.1);
             // AWS's price for units that are assumed; where the price is the user's, so is what comes of it.
             let quality = if quality == PriceQuality::Own { quality } else { PriceQuality::Assumed };

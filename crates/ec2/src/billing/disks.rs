@@ -49,15 +49,15 @@ impl ListedVolumes {
     pub(super) fn new(listed: Option<VolumePrices>, gp3: Option<HourlyRate>, as_us_east: bool) -> Self {
         let quality = if listed.is_some() { PriceQuality::Published } else { PriceQuality::Assumed };
         let prices = listed.or_else(|| as_us_east.then_some(VolumePrices::US_EAST_1));
-        let prices = prices.map(|own| VolumePrices { gp3: gp3.unwrap_or(own.gp3), ..own });
+        let prices = prices.map(|price| VolumePrices { gp3: gp3.unwrap_or(price.gp3), ..price });
         Self { prices, gp3, quality, quality_of_gp3: gp3.map_or(quality, |_| PriceQuality::Own) }
     }
 
     /// What the volumes of a node cost together for a month, and how well that is known of the least known; `None` where nothing is.
     pub(super) fn of_node(&self, volumes: &NodeVolumes, listed: &mut Listed) -> Option<(HourlyRate, PriceQuality)> {
         let mut sum: Option<(HourlyRate, PriceQuality)> = None;
-        for own in volumes.iter() {
-            if let Some((per_month, quality)) = self.per_month(own.gib, own.class, BillItem::RootVolume, listed) {
+        for volume in volumes.iter() {
+            if let Some((per_month, quality)) = self.per_month(volume.gib, volume.class, BillItem::RootVolume, listed) {
                 let (before, worst) = sum.unwrap_or((HourlyRate::ZERO, PriceQuality::Own));
                 sum = Some((before + per_month, worst.max(quality)));
             }
@@ -77,7 +77,7 @@ impl ListedVolumes {
         if let Some(prices) = &self.prices {
             return Some(self.by_list(prices, gib, class));
         }
-        let is_gp3 = class.volume_type.is_none_or(|own| own.as_str() == "gp3");
+        let is_gp3 = class.volume_type.is_none_or(|volume_type| volume_type.as_str() == "gp3");
         let is_plain = class.ordered_iops(gib) <= GP3_IOPS && i64::from(class.throughput_mib) <= GP3_THROUGHPUT;
         if !is_gp3 || !is_plain || self.gp3.is_none() {
             listed.leave_out(item);

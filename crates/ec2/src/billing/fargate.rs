@@ -48,11 +48,11 @@ impl FargatePrices {
     /// Those of a region, with what the user states of a vCPU and of a GB. In regions of another currency than USD all else is zero, as
     /// nobody knows its price.
     pub fn new(region: &Region, vcpu: Option<HourlyRate>, gb: Option<HourlyRate>) -> Self {
-        let listed = LISTED.iter().find(|own| own.0 == region.name.as_str());
+        let listed = LISTED.iter().find(|pair| pair.0 == region.name.as_str());
         let base = LISTED[0];
         let elsewhere = |nanos: i64| nanos * ELSEWHERE_PERCENT / 100;
         let (own_vcpu, own_gb, published) =
-            listed.map_or_else(|| (elsewhere(base.1), elsewhere(base.2), false), |own| (own.1, own.2, own.3));
+            listed.map_or_else(|| (elsewhere(base.1), elsewhere(base.2), false), |pair| (pair.1, pair.2, pair.3));
         let listed = if published { PriceQuality::Published } else { PriceQuality::Assumed };
         let quality = |stated: Option<HourlyRate>| stated.map_or(listed, |_| PriceQuality::Own);
         let in_usd = |nanos| HourlyRate::from_nanos(if region.currency == Currency::Usd { nanos } else { 0 });
@@ -104,18 +104,18 @@ pub(super) fn lines(
     listed: &mut Listed,
     end: SimTime,
 ) -> Vec<BillLine> {
-    let there = || pods.iter().filter(|own| own.from < end);
+    let there = || pods.iter().filter(|pod| pod.from < end);
     if !listed.is_known() {
-        let ordered = |own: &FargatePod| [own.cpu_milli, own.memory_mib, own.extra_storage_gib];
+        let ordered = |fargate_pod: &FargatePod| [fargate_pod.cpu_milli, fargate_pod.memory_mib, fargate_pod.extra_storage_gib];
         let items = [BillItem::FargateCpu, BillItem::FargateMemory, BillItem::FargateStorage];
         let prices = [prices.vcpu, prices.gb, prices.storage];
         for (position, item) in items.into_iter().enumerate() {
-            if prices[position] == HourlyRate::ZERO && there().any(|own| ordered(own)[position] > 0) {
+            if prices[position] == HourlyRate::ZERO && there().any(|item| ordered(item)[position] > 0) {
                 listed.leave_out(item);
             }
         }
     }
-    there().flat_map(|own| of_pod(own, prices, end)).collect()
+    there().flat_map(|item| of_pod(item, prices, end)).collect()
 }
 
 fn of_pod(pod: &FargatePod, prices: &FargatePrices, end: SimTime) -> impl Iterator<Item = BillLine> {
@@ -161,7 +161,7 @@ pub(super) fn net_lines(
     coverage: &Coverage,
     end: SimTime,
 ) -> Vec<BillLine> {
-    let pods = pods.iter().enumerate().filter(|(_, own)| own.from < end);
+    let pods = pods.iter().enumerate().filter(|(_, index)| index.from < end);
     let net = pods.flat_map(|(number, pod)| {
         let pieces = coverage.of_pod(number).unwrap_or_default();
         of_pod(pod, prices, end).flat_map(|line| net_of(line, pieces, coverage.qualities())).collect::<Vec<BillLine>>()
@@ -175,7 +175,7 @@ fn net_of(line: BillLine, pieces: &[Piece], qualities: [PriceQuality; 2]) -> Vec
         BillItem::FargateCpu => of_life(line.rate, std::slice::from_ref(&line), pieces, qualities),
         BillItem::FargateMemory => {
             // What the plans cost stands beside the vCPUs.
-            let free = |own: &Piece| Piece { share: CoveredShare { by_plans: Money::ZERO, ..own.share }, ..*own };
+            let free = |piece: &Piece| Piece { share: CoveredShare { by_plans: Money::ZERO, ..piece.share }, ..*piece };
             let pieces: Vec<Piece> = pieces.iter().map(free).collect();
             of_life(line.rate, std::slice::from_ref(&line), &pieces, qualities)
         }
@@ -235,10 +235,10 @@ mod tests {
 
     #[test]
     fn worked_sizes_cost_what_the_list_gives() {
-        let own = prices("us-east-1");
-        assert_eq!(own.hourly(1_000, 3 * 1_024, 0).to_string(), "0.053815000");
-        assert_eq!(own.hourly(2_000, 9 * 1_024, 0).to_string(), "0.120965000");
-        assert_eq!(own.quality(), PriceQuality::Published);
+        let this_prices = prices("us-east-1");
+        assert_eq!(this_prices.hourly(1_000, 3 * 1_024, 0).to_string(), "0.053815000");
+        assert_eq!(this_prices.hourly(2_000, 9 * 1_024, 0).to_string(), "0.120965000");
+        assert_eq!(this_prices.quality(), PriceQuality::Published);
         assert_eq!(prices("eu-south-2").quality(), PriceQuality::Assumed);
         assert_eq!(prices("eu-south-2").vcpu.to_string(), "0.045337600");
     }

@@ -71,7 +71,7 @@ impl Listed {
         stated: Option<T>,
         listed: Option<(T, PriceQuality)>,
     ) -> Option<(T, PriceQuality)> {
-        let price = stated.map(|own| (own, PriceQuality::Own)).or(listed);
+        let price = stated.map(|item| (item, PriceQuality::Own)).or(listed);
         if price.is_none() {
             self.leave_out(item);
         }

@@ -30,7 +30,7 @@ impl QuotaLeft {
     pub(super) fn instances(&mut self, ec2: &Ec2, pool: Pool, now: SimTime) -> u32 {
         let Some(kind) = ec2.region.instance_type(pool.instance_type) else { return 0 };
         let class = QuotaClass::from_facts(&kind.facts);
-        let known = self.vcpus.iter().find(|(own, _)| *own == class).map(|(_, left)| *left);
+        let known = self.vcpus.iter().find(|(key, _)| *key == class).map(|(_, left)| *left);
         let left = known.unwrap_or_else(|| {
             let left = ec2.vcpus_left(class, pool.capacity_type == well_known::SPOT, now);
             self.vcpus.push((class, left));
@@ -60,9 +60,9 @@ impl Ec2 {
 
     /// vCPUs of a class that capacity reservations hold and nothing uses.
     fn unused_vcpus(&self, class: QuotaClass, now: SimTime) -> u32 {
-        let reservations = self.settings.reservations.iter().zip(0_u32..).filter(|(own, _)| !own.block);
-        let unused = reservations.filter_map(|(own, position)| {
-            let facts = &self.region.instance_type(own.instance_type)?.facts;
+        let reservations = self.settings.reservations.iter().zip(0_u32..).filter(|(reservation, _)| !reservation.block);
+        let unused = reservations.filter_map(|(item, position)| {
+            let facts = &self.region.instance_type(item.instance_type)?.facts;
             (QuotaClass::from_facts(facts) == class).then(|| self.room_at(position, now).saturating_mul(facts.vcpus))
         });
         unused.fold(0, u32::saturating_add)

@@ -75,14 +75,14 @@ impl Ec2 {
         let settings = Arc::clone(&self.settings);
         let reservations = &settings.reservations;
         let room =
-            |(own, position): (&CapacityReservation, u32)| if own.open { self.room_at(position, now) } else { 0 };
+            |(capacity_reservation, position): (&CapacityReservation, u32)| if capacity_reservation.open { self.room_at(position, now) } else { 0 };
         let mut rooms: Vec<u32> = reservations.iter().zip(0_u32..).map(room).collect();
         if rooms.iter().all(|room| *room == 0) {
             return;
         }
         let is_inside = |instance: &Instance| {
-            let own = instance.reservation.and_then(|position| reservations.get(position as usize));
-            own.is_some_and(|own| own.is_held(now))
+            let reservation = instance.reservation.and_then(|position| reservations.get(position as usize));
+            reservation.is_some_and(|reservation| reservation.is_held(now))
         };
         for instance in &mut self.instances {
             if instance.how != ReservationUse::Open || instance.terminating.is_some() || is_inside(instance) {
@@ -90,7 +90,7 @@ impl Ec2 {
             }
             let mut places = reservations.iter().zip(&mut rooms).zip(0_u32..);
             if let Some(((_, room), position)) =
-                places.find(|((own, room), _)| **room > 0 && own.matches(instance.pool))
+                places.find(|((item, room), _)| **room > 0 && item.matches(instance.pool))
             {
                 *room -= 1;
                 instance.reservation = Some(position);

@@ -48,8 +48,8 @@ impl Ec2 {
             }
             _ => None,
         });
-        let own = ("CreateFleet".to_owned(), ServerError::InternalError, self.settings.failures.internal_error);
-        for (entity, code, probability) in injected.chain([own]) {
+        let item = ("CreateFleet".to_owned(), ServerError::InternalError, self.settings.failures.internal_error);
+        for (entity, code, probability) in injected.chain([item]) {
             if probability > 0.0 && self.streams.nth("api-error", &entity, call).happens(probability) {
                 return Err(CallError::Server(code));
             }
@@ -119,9 +119,9 @@ impl Ec2 {
             _ => None,
         });
         let injected = injected.fold(0.0, f64::max);
-        let own = self.settings.failures;
+        let failures = self.settings.failures;
         let mut stream = self.streams.nth("boot-fate", &instance.pool.stream_name(), instance.ordinal);
-        let (aborts, is_lost) = (stream.happens(own.abort), stream.happens(own.never_registers.max(injected)));
+        let (aborts, is_lost) = (stream.happens(failures.abort), stream.happens(failures.never_registers.max(injected)));
         match (aborts, is_lost) {
             (true, _) => LaunchOutcome::Aborted,
             (false, true) => LaunchOutcome::NeverRegisters,

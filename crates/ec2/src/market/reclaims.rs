@@ -205,13 +205,13 @@ impl Reclaims {
         if pool.capacity_type != well_known::SPOT {
             return PoolOutlook::default();
         }
-        let own = self.own_rate(pool, kind);
-        let mut events: Vec<PoolEvent> = self.events("reclaim", pool, kind, own);
-        let mut missing = self.rate(kind) - own;
+        let rate = self.own_rate(pool, kind);
+        let mut events: Vec<PoolEvent> = self.events("reclaim", pool, kind, rate);
+        let mut missing = self.rate(kind) - rate;
         for (source, source_kind, share) in self.neighbours(pool) {
             let source_rate = self.own_rate(source, source_kind);
             // What a pool passes on is thinned, so that no neighbour makes another one worse than its band.
-            let passed = if source_rate > 0.0 { (own / source_rate).min(1.0) } else { 0.0 };
+            let passed = if source_rate > 0.0 { (rate / source_rate).min(1.0) } else { 0.0 };
             missing -= share.mean() * source_rate * passed;
             let begun = self.events("reclaim", source, source_kind, source_rate);
             events.extend(begun.into_iter().filter_map(|event| self.reach(event, pool, kind, share, passed)));
@@ -229,9 +229,9 @@ impl Reclaims {
 
     /// Other pools whose events may reach `pool`, and how.
     fn neighbours(&self, pool: Pool) -> impl Iterator<Item = (Pool, &RegionType, Share)> {
-        let own = self.families.get(family(pool.instance_type)).map_or(&[][..], Vec::as_slice);
+        let family = self.families.get(family(pool.instance_type)).map_or(&[][..], Vec::as_slice);
         let own_zone = self.region.zone_index(pool.zone);
-        own.iter().filter_map(|&at| self.region.types.get(at)).flat_map(move |kind| {
+        family.iter().filter_map(|&at| self.region.types.get(at)).flat_map(move |kind| {
             let same = kind.facts.name == pool.instance_type;
             let zones = kind.zones_offered().count().saturating_sub(1).max(1);
             let share = if same { Share::OtherZone { of: zones } } else { Share::OtherSize };

@@ -54,18 +54,18 @@ pub(super) fn approved(view: &ClusterView<'_>, nodes: &[&Candidate], replacement
     if !view.behaviour().weighs_savings {
         return true;
     }
-    let price = |own: &Candidate| own.price.map_or(0.0, HourlyRate::as_f64);
-    let total: f64 = nodes.iter().map(|own| price(own)).sum();
+    let price = |candidate: &Candidate| candidate.price.map_or(0.0, HourlyRate::as_f64);
+    let total: f64 = nodes.iter().map(|node| price(node)).sum();
     let saved = total - replacement.as_f64();
     (0..view.pools.len()).all(|pool| {
-        let of_pool: Vec<&&Candidate> = nodes.iter().filter(|own| own.pool == pool).collect();
+        let of_pool: Vec<&&Candidate> = nodes.iter().filter(|node| node.pool == pool).collect();
         let balanced = view.pools[pool].pool.disruption.policy == ConsolidationPolicy::Balanced;
         if of_pool.is_empty() || !balanced {
             return true;
         }
-        let own: f64 = of_pool.iter().map(|candidate| price(candidate)).sum();
-        let share = if total > 0.0 { saved * own / total } else { 0.0 };
-        let disturbed: f64 = of_pool.iter().map(|own| rescheduling_cost(&view.nodes[own.node])).sum();
+        let number: f64 = of_pool.iter().map(|candidate| price(candidate)).sum();
+        let share = if total > 0.0 { saved * number / total } else { 0.0 };
+        let disturbed: f64 = of_pool.iter().map(|pool| rescheduling_cost(&view.nodes[pool.node])).sum();
         let (pool_cost, pool_disturbance) = pool_totals(view, pool);
         let savings = if pool_cost > 0.0 { share / pool_cost } else { 0.0 };
         let disruption = if pool_disturbance > 0.0 { disturbed / pool_disturbance } else { 1.0 };
@@ -79,7 +79,7 @@ fn pool_totals(view: &ClusterView<'_>, pool: usize) -> (f64, f64) {
     let mut totals = (0.0, 0.0);
     for node in view.nodes.iter().filter(|node| node.pool(view.pools) == Some(pool)) {
         let name = node.view.labels.get(well_known::INSTANCE_TYPE);
-        let kind = types.iter().find(|own| Some(own.name) == name);
+        let kind = types.iter().find(|instance_type| Some(instance_type.name) == name);
         let price = kind
             .zip(Terms::of_labels(node.view.labels))
             .and_then(|(kind, terms)| super::prices::own_price(kind, &terms));

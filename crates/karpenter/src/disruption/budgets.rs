@@ -98,40 +98,40 @@ mod tests {
         for (percent, total, expected) in
             [(10, 1, 1), (10, 9, 1), (10, 10, 1), (10, 11, 2), (5, 10, 1), (0, 10, 0), (100, 10, 10)]
         {
-            let own = pool(vec![budget(IntOrPercent::Percent(percent), &[])]);
-            assert_eq!(allowed_nodes(&own, Empty, total, SUNDAY), expected, "{percent} % of {total}");
+            let pool = pool(vec![budget(IntOrPercent::Percent(percent), &[])]);
+            assert_eq!(allowed_nodes(&pool, Empty, total, SUNDAY), expected, "{percent} % of {total}");
         }
-        let own = pool(vec![budget(IntOrPercent::Percent(10), &[])]);
-        assert_eq!(allowed(&own, Empty, NodeCount { total: 10, disrupting: 10 }, SUNDAY).0, 0);
-        let own = pool(vec![budget(IntOrPercent::Percent(100), &[])]);
-        assert_eq!(allowed(&own, Empty, NodeCount { total: 10, disrupting: 2 }, SUNDAY).0, 8);
+        let this_pool = pool(vec![budget(IntOrPercent::Percent(10), &[])]);
+        assert_eq!(allowed(&this_pool, Empty, NodeCount { total: 10, disrupting: 10 }, SUNDAY).0, 0);
+        let pool = pool(vec![budget(IntOrPercent::Percent(100), &[])]);
+        assert_eq!(allowed(&pool, Empty, NodeCount { total: 10, disrupting: 2 }, SUNDAY).0, 8);
     }
 
     #[test]
     fn the_least_budget_that_names_the_reason_binds() {
         let count = IntOrPercent::Count;
-        let own = pool(vec![
+        let pool = pool(vec![
             budget(count(10), &[]),
             budget(count(5), &[Drifted]),
             budget(count(4), &[Empty]),
             budget(count(15), &[Underutilized, Drifted]),
         ]);
-        let found = [Empty, Drifted, Underutilized].map(|reason| allowed_nodes(&own, reason, 100, SUNDAY));
+        let found = [Empty, Drifted, Underutilized].map(|reason| allowed_nodes(&pool, reason, 100, SUNDAY));
         assert_eq!(found, [4, 5, 10]);
     }
 
     #[test]
     fn without_a_budget_that_counts_now_nothing_is_limited() {
         assert_eq!(allowed_nodes(&pool(Vec::new()), Empty, 10, SUNDAY), 2_147_483_647);
-        let own = pool(vec![scheduled("@yearly", 1)]);
-        assert_eq!(allowed_nodes(&own, Empty, 10, SUNDAY), 2_147_483_647);
+        let pool = pool(vec![scheduled("@yearly", 1)]);
+        assert_eq!(allowed_nodes(&pool, Empty, 10, SUNDAY), 2_147_483_647);
     }
 
     #[test]
     fn a_schedule_that_cannot_be_read_closes_the_pool() {
         for text in ["@wrongly", "0 0 * * tue-mon", "0 0 *"] {
-            let own = pool(vec![budget(IntOrPercent::Count(5), &[]), scheduled(text, 1)]);
-            assert_eq!(allowed_nodes(&own, Empty, 10, SUNDAY), 0, "{text}");
+            let pool = pool(vec![budget(IntOrPercent::Count(5), &[]), scheduled(text, 1)]);
+            assert_eq!(allowed_nodes(&pool, Empty, 10, SUNDAY), 0, "{text}");
         }
     }
 

@@ -279,7 +279,7 @@ impl Survey {
 
     fn describe(&mut self, view: &ClusterView<'_>, node: usize) -> Option<Candidate> {
         let labels = view.nodes[node].view.labels;
-        if self.labelled.get(node).is_none_or(|own| own.labels != *labels) {
+        if self.labelled.get(node).is_none_or(|item| item.labels != *labels) {
             self.labelled.truncate(node);
             self.labelled.push(Labelled::new(labels));
         }
@@ -317,25 +317,25 @@ impl Labelled {
     /// Where the node's type is among those of its pool.
     fn type_among(&mut self, types: &[InstanceType]) -> Option<usize> {
         let name = self.instance_type?;
-        let is_there = |at: &usize| types.get(*at).is_some_and(|own| own.name == name);
+        let is_there = |at: &usize| types.get(*at).is_some_and(|instance_type| instance_type.name == name);
         self.position = self.position.filter(is_there).or_else(|| instance_types::position(types, name));
         self.position
     }
 }
 
 fn sort(view: &ClusterView<'_>, method: Method, found: &mut [Candidate]) {
-    let identity = |own: &Candidate| (view.nodes[own.node].created, view.nodes[own.node].view.name);
+    let identity = |candidate: &Candidate| (view.nodes[candidate.node].created, view.nodes[candidate.node].view.name);
     match method {
         Method::Drift | Method::StaticDrift => {
             let empty_first = method == Method::Drift && view.behaviour().empty_drifted == EmptyDrifted::First;
-            let key = |own: &Candidate| {
-                (empty_first && !own.reschedulable.is_empty(), view.nodes[own.node].drifted, identity(own))
+            let key = |candidate: &Candidate| {
+                (empty_first && !candidate.reschedulable.is_empty(), view.nodes[candidate.node].drifted, identity(candidate))
             };
             found.sort_by(|a, b| key(a).cmp(&key(b)));
         }
         Method::Expiration => {
-            let ends = |own: &Candidate| {
-                let node = &view.nodes[own.node];
+            let ends = |candidate: &Candidate| {
+                let node = &view.nodes[candidate.node];
                 node.expire_after.map(|age| node.created + age)
             };
             found.sort_by(|a, b| (ends(a), identity(a)).cmp(&(ends(b), identity(b))));

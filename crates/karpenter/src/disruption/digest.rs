@@ -72,12 +72,12 @@ impl EvictionCost {
         let (mut cost, mut moved) = (SUM_OF_NONE, SUM_OF_NONE);
         let mut protected = false;
         for (position, (spec, goes_elsewhere)) in pods.enumerate() {
-            let own = pod_cost(spec);
+            let pod_cost = pod_cost(spec);
             if all || goes_elsewhere {
-                cost += own;
+                cost += pod_cost;
             }
             if goes_elsewhere {
-                moved += own.max(0.0);
+                moved += pod_cost.max(0.0);
                 reschedulable.push(position);
             }
             let annotated = || spec.annotations.get(well_known::DO_NOT_DISRUPT).is_some();

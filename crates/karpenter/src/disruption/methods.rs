@@ -48,7 +48,7 @@ impl Command {
         };
         let moves = moves(&evaluation.simulation);
         let replaced = replaced(&evaluation.simulation);
-        let nodes = nodes.iter().map(|own| own.node).collect();
+        let nodes = nodes.iter().map(|node| node.node).collect();
         Self { nodes, replacements, moves, replaced, price: evaluation.price }
     }
 }
@@ -111,7 +111,7 @@ pub fn multi_node(
     let mut best = None;
     while low <= high {
         let middle = usize::midpoint(low, high);
-        if !view.behaviour().unknown_price_is_zero && kept[..=middle].iter().any(|own| own.price.is_none()) {
+        if !view.behaviour().unknown_price_is_zero && kept[..=middle].iter().any(|item| item.price.is_none()) {
             return MethodResult::NotNow;
         }
         let found = prefix(what_if, &kept[..=middle]);
@@ -242,19 +242,19 @@ pub fn drift(
     allowances: &[Allowance],
 ) -> (Option<Command>, Vec<(usize, NoOp)>) {
     let mut passed_over = Vec::new();
-    let empty = |own: &Candidate| own.reschedulable.is_empty();
+    let empty = |candidate: &Candidate| candidate.reschedulable.is_empty();
     let (empty_drifted, skips) = {
         let behaviour = what_if.view().behaviour();
         (behaviour.empty_drifted, behaviour.skips_unplaceable)
     };
     if empty_drifted == EmptyDrifted::AllAtOnce {
-        let all: Vec<Candidate> = candidates.iter().filter(|own| empty(own)).cloned().collect();
+        let all: Vec<Candidate> = candidates.iter().filter(|candidate| empty(candidate)).cloned().collect();
         if let MethodResult::Command(command) = emptiness(&all, &mut allowances.to_vec()) {
             return (Some(command), passed_over);
         }
     }
-    let taken = |own: &&Candidate| empty_drifted == EmptyDrifted::First || !empty(own);
-    for candidate in candidates.iter().filter(taken).filter(|own| allowances[own.pool].0 > 0) {
+    let taken = |candidate: &&Candidate| empty_drifted == EmptyDrifted::First || !empty(candidate);
+    for candidate in candidates.iter().filter(taken).filter(|candidate| allowances[candidate.pool].0 > 0) {
         let simulation = what_if.simulate(&[candidate]);
         if let Some(failure) = simulation.failure.clone().filter(|_| skips) {
             passed_over.push((candidate.node, NoOp::PodsStay(failure)));

@@ -18,7 +18,7 @@ const RESERVED_LABELS: [nodecast_model::domain::Symbol; 4] = [
 /// is as the labels say. What came from a reservation may also be On-Demand, and of any reservation.
 pub fn has_lost_its_type(types: &[InstanceType], labels: &Labels) -> bool {
     let name = labels.get(well_known::INSTANCE_TYPE);
-    let Some(own) = types.iter().find(|own| Some(own.name) == name) else { return true };
+    let Some(instance_type) = types.iter().find(|instance_type| Some(instance_type.name) == name) else { return true };
     let reserved = labels.get(well_known::CAPACITY_TYPE) == Some(well_known::RESERVED);
     let mut stated = labels.clone();
     if reserved {
@@ -26,5 +26,5 @@ pub fn has_lost_its_type(types: &[InstanceType], labels: &Labels) -> bool {
     }
     let Some(terms) = Terms::of_labels(&stated) else { return true };
     let of_kind = |offering: &&Offering| !reserved || offering.capacity_type != well_known::SPOT;
-    !own.offerings.iter().filter(of_kind).any(|offering| terms.allow(offering))
+    !instance_type.offerings.iter().filter(of_kind).any(|offering| terms.allow(offering))
 }

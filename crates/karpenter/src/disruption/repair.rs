@@ -55,7 +55,7 @@ pub fn is_unhealthy(conditions: &[NodeCondition]) -> bool {
 
 /// When a node with these conditions is to be repaired; `None` if it is healthy.
 pub fn repair_due(conditions: &[NodeCondition]) -> Option<SimTime> {
-    conditions.iter().filter_map(|own| Some(own.since + tolerated(own)?)).min()
+    conditions.iter().filter_map(|condition| Some(condition.since + tolerated(condition)?)).min()
 }
 
 /// Whether so many of a pool's nodes are unhealthy that none is repaired: something else must be wrong.
@@ -92,8 +92,8 @@ mod tests {
             ("DiskPressure", True, None),
             ("Unheard-of", False, None),
         ] {
-            let own = [condition(kind, status, 5)];
-            assert_eq!((due(&own), is_unhealthy(&own)), (expected, expected.is_some()), "{kind} {status:?}");
+            let item = [condition(kind, status, 5)];
+            assert_eq!((due(&item), is_unhealthy(&item)), (expected, expected.is_some()), "{kind} {status:?}");
         }
     }
 

@@ -98,7 +98,7 @@ pub fn evaluate(what_if: &mut WhatIf<'_, '_>, nodes: &[&Candidate]) -> Evaluatio
     // A Spot node's replacement by Spot is weighed in its own way, and releases up to v0.16 weigh every one.
     let plain = view.behaviour().replaces_by_cheapest && !all_spot(nodes);
     let simulation = what_if.simulate_consolidation(nodes, plain.then_some(price));
-    let priced = view.behaviour().unknown_price_is_zero || nodes.iter().all(|own| own.price.is_some());
+    let priced = view.behaviour().unknown_price_is_zero || nodes.iter().all(|node| node.price.is_some());
     let decision = if priced { decide(view, nodes, &simulation, price) } else { Decision::NoOp(NoOp::NoPrice) };
     Evaluation { decision, price, simulation }
 }
@@ -130,13 +130,13 @@ fn decide(view: &ClusterView<'_>, nodes: &[&Candidate], simulation: &Simulation,
 }
 
 fn all_spot(nodes: &[&Candidate]) -> bool {
-    nodes.iter().all(|own| own.capacity_type == Some(well_known::SPOT))
+    nodes.iter().all(|node| node.capacity_type == Some(well_known::SPOT))
 }
 
 /// Whether already the first type of the claim, which is the cheapest, costs too much, and nothing else can be said of it:
 /// what most simulations come to.
 fn is_plainly_dearer(view: &ClusterView<'_>, claim: &PlannedClaim, price: HourlyRate) -> bool {
-    let first = claim.instance_types.first().and_then(|own| own.price);
+    let first = claim.instance_types.first().and_then(|instance_type| instance_type.price);
     view.behaviour().replaces_by_cheapest
         && first.is_none_or(|least| least >= price)
         && !claim.requirements.has_min_values()
@@ -144,7 +144,7 @@ fn is_plainly_dearer(view: &ClusterView<'_>, claim: &PlannedClaim, price: Hourly
 
 /// Whether the claim may be of a capacity type; what is left open is allowed.
 fn allows(claim: &PlannedClaim, capacity_type: Symbol) -> bool {
-    claim.requirements.get(well_known::CAPACITY_TYPE).is_none_or(|own| own.has(capacity_type))
+    claim.requirements.get(well_known::CAPACITY_TYPE).is_none_or(|requirement| requirement.has(capacity_type))
 }
 
 /// Keeps what is cheaper. A claim that may be Spot becomes Spot alone, so that a lack of capacity does not lead to a dearer
@@ -183,10 +183,10 @@ fn spot_to_spot(
     let to_be_had: Vec<PricedType> = claim
         .instance_types
         .iter()
-        .filter_map(|own| {
-            let kind = &types[own.index as usize];
+        .filter_map(|instance_type| {
+            let kind = &types[instance_type.index as usize];
             let listed = kind.offerings.iter().any(|offering| offering.available && terms.allow(offering));
-            listed.then(|| PricedType { price: cheapest(kind, &terms), ..*own })
+            listed.then(|| PricedType { price: cheapest(kind, &terms), ..*instance_type })
         })
         .collect();
     claim.instance_types = to_be_had.into();
@@ -208,13 +208,13 @@ fn keep_cheapest(view: &ClusterView<'_>, claim: &mut PlannedClaim) {
     let types = view.pools[claim.pool].instance_types;
     let mut sorted = claim.instance_types.to_vec();
     if view.behaviour().sorts_spot_to_spot {
-        sorted.sort_by_key(|own| (own.price.is_none(), own.price, own.name));
+        sorted.sort_by_key(|item| (item.price.is_none(), item.price, item.name));
     } else {
         // Before the fix the list had no order of its own: that of the provider, which names make here.
-        sorted.sort_by_key(|own| own.name);
+        sorted.sort_by_key(|item| item.name);
     }
     let enough = |count: &usize| {
-        let left = sorted[..*count].iter().map(|own| own.index as usize);
+        let left = sorted[..*count].iter().map(|item| item.index as usize);
         min_values_missed(&claim.requirements, types, left).is_none()
     };
     let needed =
@@ -239,8 +239,8 @@ pub(super) fn without_same_type(
             None => least.push((name, candidate.price)),
         }
     }
-    let own = |kind: &PricedType| least.iter().find(|(name, _)| *name == kind.name).map(|(_, price)| *price);
-    let limit = claim.instance_types.iter().filter_map(own).map(Option::unwrap_or_default).min();
+    let matches = |kind: &PricedType| least.iter().find(|(name, _)| *name == kind.name).map(|(_, price)| *price);
+    let limit = claim.instance_types.iter().filter_map(matches).map(Option::unwrap_or_default).min();
     keep_cheaper(view, claim, limit).map_err(NoOp::MinValues)?;
     if claim.instance_types.is_empty() { Err(NoOp::SameType) } else { Ok(()) }
 }

@@ -55,19 +55,19 @@ pub fn static_drift(view: &ClusterView<'_>, candidates: &[Candidate], allowances
     for (position, pool) in view.pools.iter().enumerate() {
         let count = count(view, position);
         let most = if count.is_overscaled(pool.pool) { 0 } else { allowances[position].0.min(count.room(pool.pool)) };
-        let own = candidates.iter().filter(|own| own.pool == position).map(|own| own.node);
-        taken.extend(own.take(usize::try_from(most).unwrap_or(0)));
+        let node = candidates.iter().filter(|candidate| candidate.pool == position).map(|candidate| candidate.node);
+        taken.extend(node.take(usize::try_from(most).unwrap_or(0)));
     }
     taken
 }
 
 /// Why no drifted node of the static pool at this position is replaced now, whatever its budgets let go.
 pub fn against_static_drift(view: &ClusterView<'_>, pool: usize) -> Option<Obstacle> {
-    let (own, count) = (view.pools[pool].pool, count(view, pool));
-    if count.is_overscaled(own) {
+    let (pool, count) = (view.pools[pool].pool, count(view, pool));
+    if count.is_overscaled(pool) {
         return Some(Obstacle::Overscaled);
     }
-    (count.room(own) == 0).then_some(Obstacle::NodeLimit)
+    (count.room(pool) == 0).then_some(Obstacle::NodeLimit)
 }
 
 /// The claims of a pool that have their instance.

@@ -41,11 +41,11 @@ pub fn validate_empty(
     allowances: &mut [Allowance],
 ) -> Result<Vec<usize>, Rejection> {
     let still: Vec<&Candidate> =
-        proposed.iter().filter_map(|&node| fresh.iter().find(|own| own.node == node)).collect();
+        proposed.iter().filter_map(|&node| fresh.iter().find(|item| item.node == node)).collect();
     if still.is_empty() {
         return Err(Rejection::Churn);
     }
-    let nodes: Vec<usize> = still.into_iter().filter(|own| allowances[own.pool].take()).map(|own| own.node).collect();
+    let nodes: Vec<usize> = still.into_iter().filter(|item| allowances[item.pool].take()).map(|item| item.node).collect();
     if nodes.is_empty() { Err(Rejection::Budget) } else { Ok(nodes) }
 }
 
@@ -60,11 +60,11 @@ pub fn validate(
     allowances: &mut [Allowance],
 ) -> Result<(), Rejection> {
     let still: Vec<&Candidate> =
-        command.nodes.iter().filter_map(|&node| fresh.iter().find(|own| own.node == node)).collect();
+        command.nodes.iter().filter_map(|&node| fresh.iter().find(|item| item.node == node)).collect();
     if still.len() != command.nodes.len() {
         return Err(Rejection::Churn);
     }
-    if !still.iter().all(|own| allowances[own.pool].take()) {
+    if !still.iter().all(|item| allowances[item.pool].take()) {
         return Err(Rejection::Budget);
     }
     let simulation = what_if.simulate_consolidation(&still, None);
@@ -74,8 +74,8 @@ pub fn validate(
     let valid = match (command.replacements.as_slice(), simulation.plan.claims.as_slice()) {
         ([], []) => true,
         ([planned], [now]) => {
-            let names: Vec<Symbol> = now.instance_types.iter().map(|own| own.name).collect();
-            planned.instance_types.iter().all(|own| names.contains(&own.name))
+            let names: Vec<Symbol> = now.instance_types.iter().map(|instance_type| instance_type.name).collect();
+            planned.instance_types.iter().all(|instance_type| names.contains(&instance_type.name))
         }
         _ => false,
     };

@@ -158,7 +158,7 @@ impl<'w, 'p> WhatIf<'w, 'p> {
     /// every node.
     fn foreseen_work(&self, taken: &[&Candidate]) -> PassWork {
         let nodes = self.view.nodes.len() as u64;
-        let moved: usize = taken.iter().map(|own| own.reschedulable.len()).sum();
+        let moved: usize = taken.iter().map(|item| item.reschedulable.len()).sum();
         let pods = (self.view.pending.len() + self.homeless.len() + moved) as u64;
         PassWork { cluster: nodes, attempts: pods, nodes: pods * nodes, ..PassWork::default() }
     }
@@ -195,7 +195,7 @@ impl<'w, 'p> WhatIf<'w, 'p> {
         let before = self.work;
         let Simulation { plan, failure, .. } = self.ask(taken, true, &[]);
         self.work = before;
-        let least = || plan.claims[0].instance_types.first().and_then(|own| own.price);
+        let least = || plan.claims[0].instance_types.first().and_then(|instance_type| instance_type.price);
         let same = match brief {
             GivenUp::Waits => failure == Some(Failure::WaitsForNode),
             GivenUp::Dearer => {
@@ -211,7 +211,7 @@ impl<'w, 'p> WhatIf<'w, 'p> {
     /// `consolidation` keeps pods off unsettled nodes; `unready` is as the packer knows it.
     fn ask(&mut self, taken: &[&Candidate], consolidation: bool, unready: &[usize]) -> Simulation {
         let view = self.view;
-        let moved: usize = taken.iter().map(|own| own.reschedulable.len()).sum();
+        let moved: usize = taken.iter().map(|item| item.reschedulable.len()).sum();
         let mut pods: Vec<PodPlace> = Vec::with_capacity(view.pending.len() + moved + self.homeless.len());
         pods.extend((0..view.pending.len()).map(PodPlace::Pending));
         let (mut without, mut displaced) = (Vec::with_capacity(taken.len()), Vec::with_capacity(moved));
@@ -219,9 +219,9 @@ impl<'w, 'p> WhatIf<'w, 'p> {
             let node = candidate.node;
             without.push(node);
             // Pods that have ended are not bound any more.
-            let own = view.nodes[node].pods().iter().enumerate().filter(|(_, pod)| !pod.phase.is_terminal());
-            for (position, (pod, own)) in own.enumerate() {
-                if view.is_currently_reschedulable(own) {
+            let this_pod = view.nodes[node].pods().iter().enumerate().filter(|(_, pod)| !pod.phase.is_terminal());
+            for (position, (pod, this_pod)) in this_pod.enumerate() {
+                if view.is_currently_reschedulable(this_pod) {
                     pods.push(PodPlace::Taken { node, pod });
                     displaced.push((node, position));
                 }
@@ -292,7 +292,7 @@ fn first_failure(view: &ClusterView<'_>, plan: &PackingPlan, pods: &[PodPlace]) 
         return Some(Failure::WaitsForNode);
     }
     let blocks = |pod: usize| view.behaviour().pending_pods_block || !matches!(pods[pod], PodPlace::Pending(_));
-    let unplaced = plan.unschedulable.iter().find(|own| blocks(own.pod));
+    let unplaced = plan.unschedulable.iter().find(|plan| blocks(plan.pod));
     if let Some(unplaced) = unplaced {
         return Some(Failure::NoPlace { pod: unplaced.pod, reason: Box::new(unplaced.reason.clone()) });
     }

@@ -52,8 +52,8 @@ const fn name_for_pods(family: AmiFamily) -> &'static str {
 fn devices(class: &NodeClass) -> Vec<BlockDevice> {
     let stated = &class.block_devices;
     let is_stated = |name: &str| match class.ami_family.root_device() {
-        Some(_) => stated.iter().any(|own| own.device == name),
-        None => stated.iter().any(|own| ROOTS.contains(&own.device.as_str())),
+        Some(_) => stated.iter().any(|block_device| block_device.device == name),
+        None => stated.iter().any(|block_device| ROOTS.contains(&block_device.device.as_str())),
     };
     let device = |&(name, gib): &(&str, i64)| BlockDevice {
         device: name.to_owned(),
@@ -61,7 +61,7 @@ fn devices(class: &NodeClass) -> Vec<BlockDevice> {
         root: false,
         disk: DiskClass::of_type("gp3"),
     };
-    let of_image = default_volumes(class.ami_family).iter().filter(|own| !is_stated(own.0)).map(device);
+    let of_image = default_volumes(class.ami_family).iter().filter(|default_volume| !is_stated(default_volume.0)).map(device);
     of_image.chain(stated.iter().cloned()).collect()
 }
 
@@ -90,8 +90,8 @@ pub(super) fn ephemeral_storage(facts: &InstanceFacts, class: &NodeClass, behavi
 
 /// GiB that pods have of the family's own volumes.
 fn default_gib_for_pods(family: AmiFamily) -> i64 {
-    let own = default_volumes(family).iter().find(|(device, _)| *device == name_for_pods(family));
-    own.map_or(DEFAULT_GIB, |&(_, gib)| gib)
+    let default_volume = default_volumes(family).iter().find(|(device, _)| *device == name_for_pods(family));
+    default_volume.map_or(DEFAULT_GIB, |&(_, gib)| gib)
 }
 
 /// The one of a class's volumes that pods use, if it is among them.
@@ -112,9 +112,9 @@ pub fn volumes_beside_local_disks(facts: &InstanceFacts, class: &NodeClass) -> O
     if !class.auto_mode || !joins_in_auto_mode(facts, class) {
         return None;
     }
-    let volume = |own: &BlockDevice| {
-        let stated = own.volume();
-        if own.device == "/dev/xvda" {
+    let volume = |block_device: &BlockDevice| {
+        let stated = block_device.volume();
+        if block_device.device == "/dev/xvda" {
             return stated;
         }
         let iops = stated.class.iops.min(IOPS_PER_GIB * DATA_GIB as u32);
@@ -132,9 +132,9 @@ pub fn volumes_of_found(facts: &InstanceFacts, class: &NodeClass, reported_gib: 
     let devices = devices(class);
     let joins = class.instance_store_raid0 && facts.local_storage_gb > 0;
     let for_pods = device_for_pods(class.ami_family, &devices).filter(|_| !joins);
-    let volume = |own: &BlockDevice| {
-        let ordered = own.volume();
-        if for_pods == Some(own) { NodeVolume { gib: reported_gib, ..ordered } } else { ordered }
+    let volume = |block_device: &BlockDevice| {
+        let ordered = block_device.volume();
+        if for_pods == Some(block_device) { NodeVolume { gib: reported_gib, ..ordered } } else { ordered }
     };
     devices.iter().map(volume).collect()
 }
@@ -144,7 +144,7 @@ pub fn volumes_of_found(facts: &InstanceFacts, class: &NodeClass, reported_gib: 
 /// Source: EKS user guide, `automode/create-node-class` (2026), `ephemeralStorage`.
 fn joins_in_auto_mode(facts: &InstanceFacts, class: &NodeClass) -> bool {
     let wanted: i64 =
-        class.block_devices.iter().filter(|own| own.device == "/dev/xvdb").map(|own| own.size_bytes).sum();
+        class.block_devices.iter().filter(|block_device| block_device.device == "/dev/xvdb").map(|block_device| block_device.size_bytes).sum();
     facts.local_nvme && i64::from(facts.local_storage_gb) * GB > wanted
 }
 
@@ -184,8 +184,8 @@ mod tests {
     }
 
     fn sizes(volumes: &NodeVolumes) -> Vec<i64> {
-        assert!(volumes.iter().all(|own| own.class == DiskClass::of_type("gp3")));
-        volumes.iter().map(|own| own.gib).collect()
+        assert!(volumes.iter().all(|volume| volume.class == DiskClass::of_type("gp3")));
+        volumes.iter().map(|volume| volume.gib).collect()
     }
 
     #[test]
@@ -202,20 +202,20 @@ mod tests {
     #[test]
     fn a_class_without_mappings_has_the_volumes_of_its_family_and_pods_one_of_them() {
         for family in FAMILIES {
-            let own = class(family, Vec::new());
+            let class = class(family, Vec::new());
             let (volumes, for_pods) = match family {
                 AmiFamily::Bottlerocket => (vec![4, 20], "20Gi"),
                 AmiFamily::Windows2019 | AmiFamily::Windows2022 | AmiFamily::Windows2025 => (vec![50], "50Gi"),
                 _ => (vec![20], "20Gi"),
             };
-            assert_eq!((sizes(&volumes_of_new(&own)), disk(&own).as_str()), (volumes, for_pods), "{family:?}");
+            assert_eq!((sizes(&volumes_of_new(&class)), disk(&class).as_str()), (volumes, for_pods), "{family:?}");
         }
     }
 
     #[test]
     fn what_a_class_states_takes_the_place_of_the_familys_volumes() {
-        let own = class(AmiFamily::Windows2022, vec![volume("/dev/sda1", 80, false), volume("xvdb", 7, false)]);
-        assert_eq!((sizes(&volumes_of_new(&own)), disk(&own).as_str()), (vec![80, 7], "80Gi"));
+        let class = class(AmiFamily::Windows2022, vec![volume("/dev/sda1", 80, false), volume("xvdb", 7, false)]);
+        assert_eq!((sizes(&volumes_of_new(&class)), disk(&class).as_str()), (vec![80, 7], "80Gi"));
     }
 
     #[test]
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn of_a_found_node_the_volume_for_pods_is_as_large_as_it_says() {
-        let found = |name: &str, own: &NodeClass| sizes(&volumes_of_found(&facts(name), own, 100));
+        let found = |name: &str, node_class: &NodeClass| sizes(&volumes_of_found(&facts(name), node_class, 100));
         assert_eq!(found("m5.large", &class(AmiFamily::Bottlerocket, Vec::new())), [4, 100]);
         assert_eq!(found("m5.large", &class(AmiFamily::Windows2022, Vec::new())), [100]);
         assert_eq!(found("m5.large", &class(AmiFamily::Custom, Vec::new())), [100]);

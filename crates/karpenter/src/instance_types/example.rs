@@ -21,8 +21,8 @@ pub struct NodeSettings<'k> {
 impl NodeSettings<'_> {
     /// Whether it says what is kept from pods.
     fn reserves(&self) -> bool {
-        let own = self.kubelet;
-        !own.kube_reserved.is_empty() || !own.system_reserved.is_empty() || !own.eviction_hard.is_empty()
+        let kubelet = self.kubelet;
+        !kubelet.kube_reserved.is_empty() || !kubelet.system_reserved.is_empty() || !kubelet.eviction_hard.is_empty()
     }
 
     fn pods(&self) -> bool {
@@ -41,21 +41,21 @@ impl RealNode {
     pub fn like(&self, example: &Self, stated: NodeSettings<'_>) -> Self {
         let mut node = example.devices();
         if stated.keeps_devices {
-            let own = self.devices();
-            let lacking = own.capacity.iter().filter(|&(name, _)| example.amounts(name).is_none());
-            lacking.for_each(|(name, _)| node.set(name, own.of(name)));
+            let devices = self.devices();
+            let lacking = devices.capacity.iter().filter(|&(name, _)| example.amounts(name).is_none());
+            lacking.for_each(|(name, _)| node.set(name, devices.amounts(name)));
         }
         let (disk, reserves) = (ResourceName::EPHEMERAL_STORAGE, stated.reserves());
         let ordered = self.capacity.get(disk) - example.capacity.get(disk);
         let other_disk = !(0..GIB).contains(&ordered);
         let memory = stated.measured.memory.is_some();
-        for (name, own, own_reserve) in [
+        for (name, item, own_reserve) in [
             (ResourceName::CPU, false, reserves),
             (ResourceName::MEMORY, memory, reserves),
             (ResourceName::PODS, stated.pods(), stated.pods()),
             (disk, other_disk, other_disk || reserves),
         ] {
-            node.set(name, self.amount(example, name, own, own_reserve));
+            node.set(name, self.amount(example, name, item, own_reserve));
         }
         node
     }
@@ -81,10 +81,10 @@ impl RealNode {
     }
 
     /// Capacity and allocatable of a resource: of either whether it is this node's own, else the example's.
-    fn amount(&self, example: &Self, name: ResourceName, own: bool, own_reserve: bool) -> Option<(i64, i64)> {
+    fn amount(&self, example: &Self, name: ResourceName, is_own: bool, own_reserve: bool) -> Option<(i64, i64)> {
         let ours = self.amounts(name)?;
         let theirs = example.amounts(name).unwrap_or(ours);
-        let capacity = if own { ours.0 } else { theirs.0 };
+        let capacity = if is_own { ours.0 } else { theirs.0 };
         let (whole, left) = if own_reserve { ours } else { theirs };
         Some((capacity, capacity - (whole - left)))
     }
@@ -144,7 +144,7 @@ mod tests {
     fn what_is_stated_holds() {
         let example = node((4_000, 15_600, 100 * GIB - 12 * MIB, 29), (1_100, 3_000, 11 * GIB));
         let default = KubeletConfig::default();
-        let disk = |own: &RealNode| own.allocatable.get(ResourceName::EPHEMERAL_STORAGE);
+        let disk = |real_node: &RealNode| real_node.allocatable.get(ResourceName::EPHEMERAL_STORAGE);
         assert_eq!(disk(&like(&example, &default, Measured::default(), false)), 17 * GIB, "another one is ordered");
         let kubelet = KubeletConfig {
             max_pods: Some(58),

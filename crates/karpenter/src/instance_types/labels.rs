@@ -48,30 +48,30 @@ pub(super) fn of_type(facts: &InstanceFacts, class: &NodeClass, pods: i64, versi
 pub fn of_node(facts: &InstanceFacts, class: &NodeClass, version: KarpenterVersion) -> Labels {
     // How many pods it takes is a matter of its kubelet.
     let requirements = of_type(facts, class, 0, version);
-    let without_choice = requirements.iter().filter(|own| own.key != well_known::INSTANCE_PODS);
-    let value = |own: &Requirement| {
-        own.values.first().copied().filter(|_| own.operator() == Operator::In && own.values.len() == 1)
+    let without_choice = requirements.iter().filter(|requirement| requirement.key != well_known::INSTANCE_PODS);
+    let value = |requirement: &Requirement| {
+        requirement.values.first().copied().filter(|_| requirement.operator() == Operator::In && requirement.values.len() == 1)
     };
-    without_choice.filter_map(|own| Some((own.key, value(own)?))).collect()
+    without_choice.filter_map(|item| Some((item.key, value(item)?))).collect()
 }
 
 /// The labels of a node that has just been launched: what its type leaves no choice of, and what the launch chose.
 ///
 /// Source: AWS provider v1.13 `pkg/cloudprovider/cloudprovider.go`, `instanceToNodeClaim`.
 pub(crate) fn of_launched(kind: &InstanceType, zone: Symbol, capacity_type: Symbol, tenancy: Symbol) -> Labels {
-    let without_choice = kind.requirements.iter().filter(|own| !own.complement && own.values.len() == 1);
-    let mut labels: Labels = without_choice.filter_map(|own| Some((own.key, own.values.first().copied()?))).collect();
+    let without_choice = kind.requirements.iter().filter(|requirement| !requirement.complement && requirement.values.len() == 1);
+    let mut labels: Labels = without_choice.filter_map(|key_domains| Some((key_domains.key, key_domains.values.first().copied()?))).collect();
     labels.set(well_known::ZONE, zone);
     labels.set(well_known::CAPACITY_TYPE, capacity_type);
     let mut choose = |key, value| {
-        if kind.requirements.get(key).is_some_and(|own| own.has(value)) {
+        if kind.requirements.get(key).is_some_and(|requirement| requirement.has(value)) {
             labels.set(key, value);
         }
     };
     choose(Symbol::new(releases::OLD_CAPACITY_TYPE), capacity_type);
     choose(well_known::INSTANCE_TENANCY, tenancy);
-    let mut there = kind.offerings.iter().filter(|own| own.zone == zone);
-    if let Some(id) = there.find_map(|own| own.zone_id) {
+    let mut there = kind.offerings.iter().filter(|offering| offering.zone == zone);
+    if let Some(id) = there.find_map(|item| item.zone_id) {
         choose(well_known::ZONE_ID, id);
     }
     labels
@@ -138,8 +138,8 @@ type Label = (Symbol, Option<Symbol>);
 /// The labels of EKS Auto Mode in place of those of Karpenter's own provider; those that it has no counterpart of go.
 fn rename(labels: &mut Vec<Label>) {
     labels.retain_mut(|(key, _)| match auto_mode_label(*key) {
-        Some(own) => {
-            *key = own;
+        Some(auto_mode_label) => {
+            *key = auto_mode_label;
             true
         }
         None => !is_of_karpenters_types(*key),
@@ -288,7 +288,7 @@ mod tests {
             for kind in ["m5.large", "g4dn.xlarge"].into_iter().filter_map(|name| in_two_zones(name, version)) {
                 for tenancy in [well_known::DEFAULT, Symbol::new("dedicated")] {
                     let node = of_launched(&kind, zone, well_known::SPOT, tenancy);
-                    for stated in kind.requirements.iter().filter(|own| own.operator() == Operator::In) {
+                    for stated in kind.requirements.iter().filter(|requirement| requirement.operator() == Operator::In) {
                         let value = node.get(stated.key);
                         let suits = value.is_some_and(|value| stated.has(value));
                         assert!(suits, "{version}, {}: {stated}, and the node has {value:?}", kind.name);
@@ -316,10 +316,10 @@ mod tests {
     /// Of a pod that asks for a label that the release does not have, nothing is launched.
     #[test]
     fn the_labels_of_a_release_are_those_that_its_types_state() {
-        let own = |key: &Symbol| key.as_str().starts_with("karpenter.k8s.aws/");
+        let matches = |key: &Symbol| key.as_str().starts_with("karpenter.k8s.aws/");
         for version in KarpenterVersion::ALL {
             let stated = requirements("m5.large", version);
-            for key in well_known_labels().filter(own) {
+            for key in well_known_labels().filter(matches) {
                 assert_eq!(is_stated(key, version), stated.get(key).is_some(), "{version}: {key}");
             }
         }

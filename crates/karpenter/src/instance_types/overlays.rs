@@ -84,7 +84,7 @@ pub fn lay_overlays(
     for ((pool, at), update) in updates {
         update.apply(&mut types[pool][at]);
     }
-    overlays.iter().filter_map(|own| Some((own.name, *verdicts.get(&own.name)?))).collect()
+    overlays.iter().filter_map(|overlay| Some((overlay.name, *verdicts.get(&overlay.name)?))).collect()
 }
 
 /// What is to be said of overlays that came to this under a release.
@@ -159,9 +159,9 @@ fn selected(
         let mut of_pool = Requirements::from_labels(&pool.labels);
         of_pool.add(Requirement::equals(well_known::NODEPOOL, pool.name));
         for (at, entry) in list.iter().enumerate() {
-            let mut own = of_pool.clone();
-            own.extend(&entry.requirements);
-            if own.compatible(&wanted, |_| false).is_err() {
+            let mut pool = of_pool.clone();
+            pool.extend(&entry.requirements);
+            if pool.compatible(&wanted, |_| false).is_err() {
                 continue;
             }
             let offerings = entry.offerings.iter().enumerate().filter(|(_, offering)| terms.allow(offering));
@@ -178,7 +178,7 @@ impl Update {
     /// The overlay of the same weight that states the same.
     fn conflict(&self, overlay: &NodeOverlay, offerings: &[usize]) -> Option<Symbol> {
         let priced = offerings.iter().filter(|_| overlay.price.is_some()).filter_map(|at| self.prices.get(at));
-        let by_price = priced.map(|own| own.last).find(|(weight, _)| *weight == overlay.weight).map(|(_, name)| name);
+        let by_price = priced.map(|item| item.last).find(|(weight, _)| *weight == overlay.weight).map(|(_, name)| name);
         let stated = |last: &&Last| {
             last.weight == overlay.weight
                 && overlay.capacity.iter().any(|(resource, _)| last.resources.contains(&resource))
@@ -191,7 +191,7 @@ impl Update {
         if let Some(change) = overlay.price {
             let last = (overlay.weight, overlay.name);
             for &at in offerings {
-                self.prices.entry(at).and_modify(|own| own.last = last).or_insert(Price { change, last });
+                self.prices.entry(at).and_modify(|price| price.last = last).or_insert(Price { change, last });
             }
         }
         if overlay.capacity.is_empty() {
@@ -207,10 +207,10 @@ impl Update {
     }
 
     fn apply(self, entry: &mut InstanceType) {
-        for (at, own) in self.prices {
+        for (at, price) in self.prices {
             let offering = &mut entry.offerings[at];
-            offering.overlay = Some(own.change);
-            offering.price = own.change.apply(offering.price);
+            offering.overlay = Some(price.change);
+            offering.price = price.change.apply(offering.price);
         }
         add_extended(&mut entry.capacity, &mut entry.allocatable, &self.capacity);
     }
@@ -249,12 +249,12 @@ mod tests {
         NodeOverlay { name, weight, requirements: vec![family], price, capacity }
     }
 
-    fn priced(own: NodeOverlay, adjustment: &str) -> NodeOverlay {
-        NodeOverlay { price: PriceOverlay::parse_adjustment(adjustment), ..own }
+    fn priced(node_overlay: NodeOverlay, adjustment: &str) -> NodeOverlay {
+        NodeOverlay { price: PriceOverlay::parse_adjustment(adjustment), ..node_overlay }
     }
 
-    fn with_fuse(own: NodeOverlay, count: i64) -> NodeOverlay {
-        NodeOverlay { capacity: Resources::new().with(fuse(), count), ..own }
+    fn with_fuse(node_overlay: NodeOverlay, count: i64) -> NodeOverlay {
+        NodeOverlay { capacity: Resources::new().with(fuse(), count), ..node_overlay }
     }
 
     fn laid(
@@ -270,18 +270,18 @@ mod tests {
             well_known::SPOT => HourlyRate::parse("0.04"),
             _ => HourlyRate::parse("0.1"),
         };
-        types.iter_mut().for_each(|list| refresh_offerings(list, version, |_, own| (priced(own), false)));
+        types.iter_mut().for_each(|list| refresh_offerings(list, version, |_, item| (priced(item), false)));
         let verdicts = lay_overlays(version, overlays, pools, &mut types);
         (types, verdicts)
     }
 
     fn one(overlays: &[NodeOverlay]) -> (Vec<InstanceType>, Vec<OverlayVerdict>) {
         let (mut types, verdicts) = laid(KarpenterVersion::V1_14, &[NodePool::named("default")], overlays);
-        (types.remove(0), verdicts.into_iter().map(|(_, own)| own).collect())
+        (types.remove(0), verdicts.into_iter().map(|(_, key)| key).collect())
     }
 
     fn named<'t>(types: &'t [InstanceType], name: &str) -> &'t InstanceType {
-        types.iter().find(|own| own.name.as_str() == name).unwrap()
+        types.iter().find(|instance_type| instance_type.name.as_str() == name).unwrap()
     }
 
     /// On-Demand and Spot prices of a type in its first zone, as shares of those without overlays.
@@ -289,7 +289,7 @@ mod tests {
         let (plain, _) = one(&[]);
         [well_known::ON_DEMAND, well_known::SPOT].map(|bought| {
             let price = |types: &[InstanceType]| {
-                let of_kind = named(types, name).offerings.iter().find(|own| own.capacity_type == bought).unwrap();
+                let of_kind = named(types, name).offerings.iter().find(|offering| offering.capacity_type == bought).unwrap();
                 of_kind.price.as_nanos()
             };
             (price(types) * 100 + price(&plain) / 2) / price(&plain)
@@ -299,9 +299,9 @@ mod tests {
     #[test]
     fn a_price_changes_where_type_and_offering_meet_the_requirements() {
         let spot = Requirement::equals(well_known::CAPACITY_TYPE, well_known::SPOT);
-        let mut own = priced(overlay("dear-spot", 0, "m5"), "+50%");
-        own.requirements.push(spot);
-        let (types, verdicts) = one(&[own]);
+        let mut item = priced(overlay("dear-spot", 0, "m5"), "+50%");
+        item.requirements.push(spot);
+        let (types, verdicts) = one(&[item]);
         assert_eq!(verdicts, [OverlayVerdict::Counts(2)]);
         assert_eq!((shares(&types, "m5.large"), shares(&types, "c5.large")), ([100, 150], [100, 100]));
     }

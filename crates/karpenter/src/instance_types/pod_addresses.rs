@@ -16,7 +16,7 @@ const MOST_PODS_OF_LARGE: i64 = 250;
 fn pods_on(addresses: PodAddresses, facts: &InstanceFacts) -> i64 {
     let interfaces = i64::from(facts.enis) - i64::from(addresses.of_other_subnets);
     // Machines of Xen have no prefixes.
-    let xen = facts.hypervisor.is_some_and(|own| own.as_str() == "xen");
+    let xen = facts.hypervisor.is_some_and(|hypervisor| hypervisor.as_str() == "xen");
     let each = if (addresses.prefixes || addresses.ipv6) && !xen { PREFIX } else { 1 };
     interfaces.max(0) * (i64::from(facts.ipv4_per_eni) - 1) * each + WITHOUT_ADDRESS
 }

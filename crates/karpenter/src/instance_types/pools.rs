@@ -55,8 +55,8 @@ pub fn refused_in_auto_mode(region: &Region, class: &NodeClass, pool: &NodePool)
     }
     let refused = region.types.iter().filter_map(|entry| {
         let reason = auto_mode::refusal(&entry.facts)?;
-        let own = labels::of_type(&entry.facts, class, 0, KarpenterVersion::AUTO_MODE);
-        own.intersects(&wanted).is_ok().then_some((entry.facts.name, reason))
+        let instance_type = labels::of_type(&entry.facts, class, 0, KarpenterVersion::AUTO_MODE);
+        instance_type.intersects(&wanted).is_ok().then_some((entry.facts.name, reason))
     });
     refused.collect()
 }
@@ -68,9 +68,9 @@ mod tests {
 
     #[test]
     fn a_missing_class_is_one_of_defaults_in_the_clusters_zones() {
-        let own = NodeClass { zones: vec![Symbol::new("b")], ..NodeClass::named("own") };
+        let node_class = NodeClass { zones: vec![Symbol::new("b")], ..NodeClass::named("own") };
         let pools = [NodePool { node_class: Symbol::new("own"), ..NodePool::named("x") }, NodePool::named("y")];
-        let classes = complete_classes(vec![own], &pools, &[Symbol::new("a")]);
+        let classes = complete_classes(vec![node_class], &pools, &[Symbol::new("a")]);
         let shown: Vec<_> = classes.iter().map(|class| (class.name.as_str(), class.zones[0].as_str())).collect();
         assert_eq!(shown, [("own", "b"), ("default", "a")]);
     }

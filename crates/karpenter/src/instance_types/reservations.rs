@@ -40,9 +40,9 @@ pub fn selects(class: &NodeClass, reservation: &KnownReservation<'_>) -> bool {
 
 fn fits(term: &ReservationTerm, reservation: &KnownReservation<'_>) -> bool {
     let tagged = |(key, value): (Symbol, Symbol)| {
-        let own = reservation.tags.get(key);
+        let tag = reservation.tags.get(key);
         // `*` stands for any value.
-        own.is_some_and(|own| own == value || value.as_str() == "*")
+        tag.is_some_and(|tag| tag == value || value.as_str() == "*")
     };
     term.id.is_none_or(|id| id == reservation.id)
         && term.open.is_none_or(|open| open == reservation.open)

@@ -24,8 +24,8 @@ pub fn ways_of_pod(spec: &PodSpec) -> Vec<Requirements> {
 /// The letters of zones differ from account to account and their ids do not, so that the pairing of the price data is that of one
 /// account ([`ZoneIdBasis`](nodecast_model::catalog::ZoneIdBasis)).
 pub fn zone_id_doubt(region: &Region, zones: &[Symbol], ways: &[Requirements]) -> Option<String> {
-    let own: Vec<&Zone> = region.zones.iter().filter(|zone| zones.is_empty() || zones.contains(&zone.name)).collect();
-    let shut: Option<Vec<(&Requirement, Vec<&Zone>)>> = ways.iter().map(|way| shut_by_id(&own, way)).collect();
+    let zones: Vec<&Zone> = region.zones.iter().filter(|zone| zones.is_empty() || zones.contains(&zone.name)).collect();
+    let shut: Option<Vec<(&Requirement, Vec<&Zone>)>> = ways.iter().map(|way| shut_by_id(&zones, way)).collect();
     let (wanted, named) = shut?.into_iter().next()?;
     let pairs: Vec<String> = named.iter().map(|zone| format!("{} is taken for {}", zone.name, zone.id)).collect();
     let ids: Vec<&str> = wanted.values.iter().map(|id| id.as_str()).collect();
@@ -40,8 +40,8 @@ pub fn zone_id_doubt(region: &Region, zones: &[Symbol], ways: &[Requirements]) -
 
 /// The requirement on ids that shuts a way, with the zones that it admits by name.
 fn shut_by_id<'r>(zones: &[&'r Zone], way: &'r Requirements) -> Option<(&'r Requirement, Vec<&'r Zone>)> {
-    let wanted = way.get(well_known::ZONE_ID).filter(|own| !own.values.is_empty())?;
-    let by_name = |zone: &&&Zone| way.get(well_known::ZONE).is_none_or(|own| own.has(zone.name));
+    let wanted = way.get(well_known::ZONE_ID).filter(|item| !item.values.is_empty())?;
+    let by_name = |zone: &&&Zone| way.get(well_known::ZONE).is_none_or(|item| item.has(zone.name));
     let named: Vec<&Zone> = zones.iter().filter(by_name).copied().collect();
     (!named.is_empty() && !named.iter().any(|zone| wanted.has(zone.id))).then_some((wanted, named))
 }

@@ -15,14 +15,14 @@ const BINDING: SimDuration = SimDuration::from_secs(10);
 
 /// The pods go to the node that is launched for them.
 pub(super) fn assign(step: &mut Step<'_>, pods: Vec<PodId>, node: NodeId) {
-    if step.own.behaviour.binds_pods {
-        step.own.assigned.extend(pods.into_iter().map(|pod| (pod, node)));
+    if step.karpenter.behaviour.binds_pods {
+        step.karpenter.assigned.extend(pods.into_iter().map(|pod| (pod, node)));
     }
 }
 
 /// Whether a node for the pod is on its way.
 pub(super) fn is_assigned(step: &Step<'_>, now: SimTime, pod: PodId) -> bool {
-    let Some(&node) = step.own.assigned.get(&pod) else { return false };
+    let Some(&node) = step.karpenter.assigned.get(&pod) else { return false };
     let state = step.cluster.node(node);
     let comes = state.phase < NodePhase::Terminating && state.deletion_requested.is_none();
     comes && bound_until(step, node).is_none_or(|until| now < until)
@@ -30,12 +30,12 @@ pub(super) fn is_assigned(step: &Step<'_>, now: SimTime, pod: PodId) -> bool {
 
 /// Until when pods are expected on the node, if some have it for their own and are not there yet.
 pub(super) fn awaited_until(step: &Step<'_>, now: SimTime, node: NodeId) -> Option<SimTime> {
-    let waits = |(pod, own): (&PodId, &NodeId)| *own == node && step.cluster.pod(*pod).is_active();
-    let awaited = step.own.assigned.iter().any(waits);
+    let waits = |(pod, node_id): (&PodId, &NodeId)| *node_id == node && step.cluster.pod(*pod).is_active();
+    let awaited = step.karpenter.assigned.iter().any(waits);
     awaited.then(|| bound_until(step, node).unwrap_or(now))
 }
 
 /// When the scheduler should have bound the node's pods; `None` before it is initialized.
 fn bound_until(step: &Step<'_>, node: NodeId) -> Option<SimTime> {
-    Some(step.own.nodes.get(&node)?.initialized_at? + BINDING)
+    Some(step.karpenter.nodes.get(&node)?.initialized_at? + BINDING)
 }

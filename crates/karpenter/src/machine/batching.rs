@@ -82,7 +82,7 @@ pub(super) fn pod_trigger(step: &mut Step<'_>, now: SimTime, pod: PodId) {
     let by = Trigger::Pod(pod);
     let state = step.cluster.pod(pod);
     if state.phase != PodPhase::Pending || !state.unschedulable || !state.is_active() {
-        step.own.batch.came(by, now);
+        step.karpenter.batch.came(by, now);
         return;
     }
     trigger_again(step, now, by, Timer::PodTrigger(pod));
@@ -92,13 +92,13 @@ pub(super) fn pod_trigger(step: &mut Step<'_>, now: SimTime, pod: PodId) {
 /// A node that is being removed triggers the batcher, and again every 10 s while it is there: its pods need a new place.
 pub(super) fn node_trigger(step: &mut Step<'_>, now: SimTime, node: NodeId) {
     let by = Trigger::Node(node);
-    let tainted = step.own.nodes.get(&node).is_some_and(|claim| claim.tainted);
+    let tainted = step.karpenter.nodes.get(&node).is_some_and(|claim| claim.tainted);
     let there = matches!(step.cluster.node(node).phase, NodePhase::Registered | NodePhase::Terminating);
     if there && (tainted || step.cluster.node(node).deletion_requested.is_some()) {
         trigger_again(step, now, by, Timer::NodeTrigger(node));
         trigger(step, now, by);
     } else {
-        step.own.batch.came(by, now);
+        step.karpenter.batch.came(by, now);
     }
 }
 
@@ -115,7 +115,7 @@ fn trigger_again(step: &mut Step<'_>, now: SimTime, by: Trigger, timer: Timer) {
         Trigger::Buffers => return,
     };
     let at = now + RETRIGGER + step.slip(LateTimer::Trigger, entity, now);
-    let state = step.own.batch.triggers.entry(by).or_default();
+    let state = step.karpenter.batch.triggers.entry(by).or_default();
     if state.next.is_some_and(|next| next > now) {
         return;
     }
@@ -124,11 +124,11 @@ fn trigger_again(step: &mut Step<'_>, now: SimTime, by: Trigger, timer: Timer) {
 }
 
 fn trigger(step: &mut Step<'_>, now: SimTime, by: Trigger) {
-    let batch = &mut step.own.batch;
+    let batch = &mut step.karpenter.batch;
     // Before v1.2 whoever triggers again prolongs the window again.
     let window = batch.windows + 1;
     let before = std::mem::replace(&mut batch.triggers.entry(by).or_default().window, window);
-    if before == window && step.own.behaviour.counts_triggers_once {
+    if before == window && step.karpenter.behaviour.counts_triggers_once {
         return;
     }
     if batch.busy {
@@ -140,8 +140,8 @@ fn trigger(step: &mut Step<'_>, now: SimTime, by: Trigger) {
 
 /// Opens the window, or prolongs it.
 fn open(step: &mut Step<'_>, now: SimTime) {
-    let flags = step.own.settings.flags;
-    let batch = &mut step.own.batch;
+    let flags = step.karpenter.settings.flags;
+    let batch = &mut step.karpenter.batch;
     let idle_end = now + flags.batch_idle;
     let latest = match batch.window.take() {
         Some(window) => window.latest,
@@ -153,20 +153,20 @@ fn open(step: &mut Step<'_>, now: SimTime) {
 
 /// A pass has begun that takes time: what triggers meanwhile opens the next window when the pass is over.
 pub(super) fn pass_begins(step: &mut Step<'_>) {
-    step.own.batch.busy = true;
+    step.karpenter.batch.busy = true;
 }
 
 /// The pass is over.
 pub(super) fn pass_ends(step: &mut Step<'_>, now: SimTime) {
-    step.own.batch.busy = false;
-    if std::mem::take(&mut step.own.batch.armed) {
+    step.karpenter.batch.busy = false;
+    if std::mem::take(&mut step.karpenter.batch.armed) {
         open(step, now);
     }
 }
 
 /// The window ends: one scheduling pass for whatever is pending.
 pub(super) fn batch_closed(step: &mut Step<'_>, now: SimTime) {
-    let batch = &mut step.own.batch;
+    let batch = &mut step.karpenter.batch;
     batch.windows += 1;
     batch.forget();
     batch.window = None;

@@ -77,7 +77,7 @@ impl Buffers {
 
 /// Whether the release knows buffers and its gate is on.
 fn are_known(step: &Step<'_>) -> bool {
-    step.own.settings.flags.gates.capacity_buffer && step.own.behaviour.knows_capacity_buffers
+    step.karpenter.settings.flags.gates.capacity_buffer && step.karpenter.behaviour.knows_capacity_buffers
 }
 
 /// Karpenter starts.
@@ -89,7 +89,7 @@ pub(super) fn begin(step: &mut Step<'_>, at: SimTime) {
 
 /// Buffers are others.
 pub(super) fn replace(step: &mut Step<'_>, now: SimTime, buffers: Vec<Buffer>) {
-    step.own.settings.buffers = buffers;
+    step.karpenter.settings.buffers = buffers;
     if are_known(step) {
         count(step, now);
     }
@@ -104,7 +104,7 @@ pub(super) fn look(step: &mut Step<'_>, now: SimTime) {
 /// Counts the chunks of each buffer, and has a pass place them.
 fn count(step: &mut Step<'_>, now: SimTime) {
     let mut chunks = Vec::new();
-    for buffer in &step.own.settings.buffers {
+    for buffer in &step.karpenter.settings.buffers {
         let Some((template, replicas)) = shape(step, buffer) else { continue };
         let name = buffer.buffer.name;
         let count = buffer.buffer.chunks(replicas, &template.requests());
@@ -117,8 +117,8 @@ fn count(step: &mut Step<'_>, now: SimTime) {
         chunks.extend((1..=count).map(chunk));
     }
     let resolved = !chunks.is_empty();
-    if chunks != step.own.buffers.chunks {
-        step.own.buffers.chunks = chunks;
+    if chunks != step.karpenter.buffers.chunks {
+        step.karpenter.buffers.chunks = chunks;
         step.changed(now);
     }
     if resolved {
@@ -136,15 +136,15 @@ fn shape(step: &Step<'_>, Buffer { buffer, template }: &Buffer) -> Option<(Arc<P
     };
     let name = ObjectName { namespace: buffer.name.namespace, name };
     let mut workloads = step.cluster.workloads();
-    let (_, own) = workloads.find(|(_, own)| own.kind == kind && own.name == name && !own.deleted)?;
-    Some((Arc::clone(&own.template), Some(own.replicas)))
+    let (_, item) = workloads.find(|(_, workload)| workload.kind == kind && workload.name == name && !workload.deleted)?;
+    Some((Arc::clone(&item.template), Some(item.replicas)))
 }
 
 /// The specification of a chunk; the one that its buffer's chunks have already, where it is the same.
 fn known_spec(step: &Step<'_>, buffer: ObjectName, template: &PodSpec) -> Arc<PodSpec> {
     let spec = spec_of(template, buffer);
-    let known = step.own.buffers.chunks.iter().find(|own| *own.spec == spec);
-    known.map_or_else(|| Arc::new(spec), |own| Arc::clone(&own.spec))
+    let known = step.karpenter.buffers.chunks.iter().find(|chunk| *chunk.spec == spec);
+    known.map_or_else(|| Arc::new(spec), |chunk| Arc::clone(&chunk.spec))
 }
 
 /// A pod of the template without what ties it to anything that is there: labels, volumes, a node.

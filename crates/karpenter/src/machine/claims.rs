@@ -111,7 +111,7 @@ impl ClaimState {
 /// Source: Karpenter core v1.13 `pkg/controllers/state/cluster.go`, `UpdateNodeClaim`; `pkg/apis/v1/nodeclaim_status.go`.
 pub(super) fn adopt(step: &mut Step<'_>, now: SimTime, node: NodeId, written: &Written) {
     let NodeOrigin::NodePool(name) = step.cluster.node(node).origin else { return };
-    let Some(pool) = step.own.pools.iter().find(|pool| pool.name == name).cloned() else { return };
+    let Some(pool) = step.karpenter.pools.iter().find(|pool| pool.name == name).cloned() else { return };
     let mut claim = ClaimState::new(pool);
     claim.changed = written.drifted.is_some();
     claim.drifted = written.drifted.map(whole);
@@ -121,7 +121,7 @@ pub(super) fn adopt(step: &mut Step<'_>, now: SimTime, node: NodeId, written: &W
     if let Some(age) = claim.template.expire_after {
         step.wake(whole(step.cluster.node(node).created) + age, Timer::Expired(node));
     }
-    step.own.nodes.insert(node, claim);
+    step.karpenter.nodes.insert(node, claim);
     images::launched(step, node);
     look_at_drift(step, now, node);
 }
@@ -164,7 +164,7 @@ impl Stamp {
 
 /// A pod came to the node, ended on it or began to leave it.
 pub(super) fn pod_event(step: &mut Step<'_>, now: SimTime, node: NodeId) {
-    let Some(claim) = step.own.nodes.get_mut(&node) else { return };
+    let Some(claim) = step.karpenter.nodes.get_mut(&node) else { return };
     let stored = whole(now);
     if claim.last_pod_event.is_none_or(|last| stored - last >= POD_EVENT_DEDUPE) {
         claim.last_pod_event = Some(stored);
@@ -177,8 +177,8 @@ pub(super) fn pod_event(step: &mut Step<'_>, now: SimTime, node: NodeId) {
 fn is_consolidatable(step: &Step<'_>, now: SimTime, node: NodeId, claim: &ClaimState) -> bool {
     let Some(disruption) = step.pool_of(node).map(|pool| &pool.disruption) else { return false };
     let (Some(after), Some(initialized)) = (disruption.consolidate_after, claim.initialized_at) else { return false };
-    if step.has_disruption_loop() && !step.own.behaviour.v1_disruption {
-        let since = || step.own.empty_since.get(&node).copied();
+    if step.has_disruption_loop() && !step.karpenter.behaviour.v1_disruption {
+        let since = || step.karpenter.empty_since.get(&node).copied();
         return disruption.policy != ConsolidationPolicy::WhenEmpty
             || since().is_some_and(|since| now - since >= after);
     }
@@ -212,24 +212,24 @@ impl Condition {
 
 /// Whether pods are on their way to the node.
 pub(super) fn is_nominated(step: &Step<'_>, now: SimTime, node: NodeId) -> bool {
-    step.own.nodes.get(&node).is_some_and(|claim| claim.awaits_pods(now))
+    step.karpenter.nodes.get(&node).is_some_and(|claim| claim.awaits_pods(now))
 }
 
 /// Until when pods are taken to be on their way to the node.
 pub(super) fn nominated_until(step: &Step<'_>, node: NodeId) -> Option<SimTime> {
-    step.own.nodes.get(&node)?.nominated_until
+    step.karpenter.nodes.get(&node)?.nominated_until
 }
 
 /// Pods are on their way to the node.
 pub(super) fn nominate(step: &mut Step<'_>, node: NodeId, until: SimTime) {
-    if let Some(claim) = step.own.nodes.get_mut(&node) {
+    if let Some(claim) = step.karpenter.nodes.get_mut(&node) {
         claim.nominated_until = Some(until);
     }
 }
 
 /// Whether the node is on its way out: its deletion was asked for, or a command has marked it.
 pub(super) fn is_marked(step: &Step<'_>, node: NodeId) -> bool {
-    has_mark(step, node, step.own.nodes.get(&node))
+    has_mark(step, node, step.karpenter.nodes.get(&node))
 }
 
 fn has_mark(step: &Step<'_>, node: NodeId, claim: Option<&ClaimState>) -> bool {
@@ -239,20 +239,20 @@ fn has_mark(step: &Step<'_>, node: NodeId, claim: Option<&ClaimState>) -> bool {
 /// Looks whether the node still is as its pool says, in releases that replace drifted nodes unasked.
 pub(super) fn look_at_drift(step: &mut Step<'_>, now: SimTime, node: NodeId) {
     let state = step.cluster.node(node);
-    if !step.own.behaviour.replaces_drifted || matches!(state.phase, NodePhase::Claimed | NodePhase::Gone) {
+    if !step.karpenter.behaviour.replaces_drifted || matches!(state.phase, NodePhase::Claimed | NodePhase::Gone) {
         return;
     }
     let Some(pool) = step.pool_of(node) else { return };
     let labels = Requirements::from_labels(&state.labels);
     let wanted: Requirements = pool.requirements.iter().cloned().collect();
     let misses = labels.compatible(&wanted, |_| false).is_err();
-    let Some(claim) = step.own.nodes.get(&node) else { return };
-    let type_is_due = match step.own.behaviour.type_drift {
+    let Some(claim) = step.karpenter.nodes.get(&node) else { return };
+    let type_is_due = match step.karpenter.behaviour.type_drift {
         None => false,
         Some(TypeDrift::AtOnce) => true,
         Some(TypeDrift::Slowly) => is_type_due(claim, state.created, now),
     };
-    let lives = !step.own.behaviour.v1_disruption || same_lives(&claim.template, pool);
+    let lives = !step.karpenter.behaviour.v1_disruption || same_lives(&claim.template, pool);
     let reasons = [
         (claim.changed || !lives || !same_template(&claim.template, pool), "NodePoolDrifted"),
         (misses, "RequirementsDrifted"),
@@ -265,7 +265,7 @@ pub(super) fn look_at_drift(step: &mut Step<'_>, now: SimTime, node: NodeId) {
     ];
     let reason = reasons.into_iter().find(|(holds, _)| *holds).map(|(_, reason)| reason);
     let was = claim.drifted;
-    if let Some(claim) = step.own.nodes.get_mut(&node) {
+    if let Some(claim) = step.karpenter.nodes.get_mut(&node) {
         claim.drifted = reason.map(|_| was.unwrap_or(whole(now)));
         if type_is_due && reason.is_none() {
             claim.type_checked = Some(now);
@@ -281,20 +281,20 @@ fn is_type_due(claim: &ClaimState, created: SimTime, now: SimTime) -> bool {
 }
 
 fn has_lost_type(step: &Step<'_>, pool: Symbol, labels: &Labels) -> bool {
-    let karpenter = &*step.own;
+    let karpenter = &*step.karpenter;
     let withdrawn = labels.get(well_known::INSTANCE_TYPE).is_some_and(|name| karpenter.withdrawn.contains(&name));
-    let position = karpenter.pools.iter().position(|own| own.name == pool);
+    let position = karpenter.pools.iter().position(|this_pool| this_pool.name == pool);
     let types = position.and_then(|at| karpenter.instance_types.get(at));
     withdrawn || types.is_some_and(|types| has_lost_its_type(types, labels))
 }
 
 /// When Karpenter next looks whether the instance type of a node is still there.
 pub(super) fn next_look_at_type(step: &Step<'_>, now: SimTime, node: NodeId) -> SimTime {
-    if step.own.behaviour.type_drift != Some(TypeDrift::Slowly) {
+    if step.karpenter.behaviour.type_drift != Some(TypeDrift::Slowly) {
         return now;
     }
     let first = whole(step.cluster.node(node).created) + TYPE_AGE;
-    let checked = step.own.nodes.get(&node).and_then(|claim| claim.type_checked);
+    let checked = step.karpenter.nodes.get(&node).and_then(|claim| claim.type_checked);
     let mut next = checked.map_or(first, |last| last + TYPE_CHECK);
     while next < now {
         next += TYPE_CHECK;
@@ -322,7 +322,7 @@ fn same_lives(one: &NodePool, other: &NodePool) -> bool {
 
 /// The age limit of a node: that of its claim or, from v0.23 to v0.37, that of its NodePool as it is now.
 pub(super) fn age_limit(step: &Step<'_>, node: NodeId, claim: &ClaimState) -> Option<SimDuration> {
-    let of_pool = step.has_disruption_loop() && !step.own.behaviour.v1_disruption;
+    let of_pool = step.has_disruption_loop() && !step.karpenter.behaviour.v1_disruption;
     match step.pool_of(node).filter(|_| of_pool) {
         Some(pool) => pool.expire_after,
         None => claim.template.expire_after,

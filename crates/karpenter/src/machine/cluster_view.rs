@@ -28,15 +28,15 @@ pub(super) fn known_nodes(step: &Step<'_>) -> Vec<NodeId> {
 
 /// How ties between topology domains are broken in this pass.
 pub(super) fn ties(step: &Step<'_>) -> TieBreak {
-    match step.own.settings.ties {
+    match step.karpenter.settings.ties {
         Ties::ByName => TieBreak::SmallestName,
-        Ties::Seeded(seed) => TieBreak::Seeded { seed, pass: step.own.passes },
+        Ties::Seeded(seed) => TieBreak::Seeded { seed, pass: step.karpenter.passes },
     }
 }
 
 /// Hands over what stays the same for all questions to the packer.
 pub(super) fn with_packing_setup<R>(step: &Step<'_>, ask: impl FnOnce(PackingSetup<'_>) -> R) -> R {
-    let karpenter = &*step.own;
+    let karpenter = &*step.karpenter;
     let pools: Vec<PoolView<'_>> = karpenter
         .pools
         .iter()
@@ -45,27 +45,27 @@ pub(super) fn with_packing_setup<R>(step: &Step<'_>, ask: impl FnOnce(PackingSet
         .collect();
     let daemons: Vec<Arc<PodSpec>> = daemons::representatives(step);
     let namespaces: Vec<NamespaceView<'_>> =
-        step.own.settings.namespaces.iter().map(|(name, labels)| NamespaceView { name: *name, labels }).collect();
+        step.karpenter.settings.namespaces.iter().map(|(name, labels)| NamespaceView { name: *name, labels }).collect();
     ask(PackingSetup {
-        karpenter: step.own.settings.release,
+        karpenter: step.karpenter.settings.release,
         options: options(step),
         pools: &pools,
         daemons: &daemons,
         namespaces: &namespaces,
         volumes: Volumes::from_storage(step.outside.storage()),
-        default_spread: Some(&step.own.settings.default_spread)
-            .filter(|spread| step.own.behaviour.knows_default_spread && !spread.constraints.is_empty()),
+        default_spread: Some(&step.karpenter.settings.default_spread)
+            .filter(|spread| step.karpenter.behaviour.knows_default_spread && !spread.constraints.is_empty()),
     })
 }
 
 /// How the packer treats preferences and `minValues`, as far as the release lets its user choose.
 pub(super) fn options(step: &Step<'_>) -> PackingOptions {
-    let (behaviour, flags) = (step.own.behaviour, &step.own.settings.flags);
-    let own = PackingOptions { check: step.cluster.check(), ..PackingOptions::default() };
+    let (behaviour, flags) = (step.karpenter.behaviour, &step.karpenter.settings.flags);
+    let packing_options = PackingOptions { check: step.cluster.check(), ..PackingOptions::default() };
     PackingOptions {
-        preferences: if behaviour.knows_preference_policy { flags.preferences } else { own.preferences },
-        min_values: if behaviour.knows_min_values_policy { flags.min_values } else { own.min_values },
-        ..own
+        preferences: if behaviour.knows_preference_policy { flags.preferences } else { packing_options.preferences },
+        min_values: if behaviour.knows_min_values_policy { flags.min_values } else { packing_options.min_values },
+        ..packing_options
     }
 }
 
@@ -84,7 +84,7 @@ pub(super) fn with_view<R>(
     let nodes: Vec<NodeFacts<'_>> =
         facts.map(|((&node, pods), kept)| node_facts(step, now, node, pods, kept)).collect();
     let mut pending: Vec<PendingPod<'_>> = pending.iter().map(|&pod| pending_pod(step, pod)).collect();
-    pending.extend(step.own.buffers.pending());
+    pending.extend(step.karpenter.buffers.pending());
     let allowed = step.outside.budget_statuses();
     let pod_budgets: Vec<PodBudget<'_>> = step
         .cluster
@@ -95,7 +95,7 @@ pub(super) fn with_view<R>(
             namespace: budget.namespace,
             selector: budget.selector.as_ref(),
             allowed: status.disruptions_allowed,
-            always_allow_unhealthy: budget.always_allow_unhealthy && step.own.behaviour.knows_unhealthy_policy,
+            always_allow_unhealthy: budget.always_allow_unhealthy && step.karpenter.behaviour.knows_unhealthy_policy,
             allows_nothing: budget.rule.allows_nothing(),
         })
         .collect();
@@ -103,7 +103,7 @@ pub(super) fn with_view<R>(
         let view = ClusterView {
             now,
             karpenter: setup.karpenter,
-            spot_to_spot: step.own.settings.flags.gates.spot_to_spot && step.own.behaviour.knows_spot_to_spot,
+            spot_to_spot: step.karpenter.settings.flags.gates.spot_to_spot && step.karpenter.behaviour.knows_spot_to_spot,
             pools: setup.pools,
             nodes: &nodes,
             pending: &pending,
@@ -156,7 +156,7 @@ pub(super) fn unnamed_pod_view<'c>(step: &'c Step<'_>, pod: PodId) -> PodView<'c
         deletion: state.deletion_ends,
         ready: state.is_ready(),
         created: state.created,
-        started: if step.own.behaviour.knows_timed_protection {
+        started: if step.karpenter.behaviour.knows_timed_protection {
             state.started.map(super::claims::whole)
         } else {
             LONG_AGO
@@ -218,7 +218,7 @@ fn node_facts<'c>(
     (bound, digest): &'c OfNode,
 ) -> NodeFacts<'c> {
     let state = step.cluster.node(node);
-    let claim = step.own.nodes.get(&node);
+    let claim = step.karpenter.nodes.get(&node);
     let condition = Condition::new(step, now, node, claim);
     let view = view_of(step, node, condition.marked);
     NodeFacts {
@@ -233,7 +233,7 @@ fn node_facts<'c>(
         instance_terminating: state.phase >= NodePhase::Terminating,
         ready: state.ready,
         nominated: condition.nominated,
-        buffered: step.own.buffers.are_on(node),
+        buffered: step.karpenter.buffers.are_on(node),
         consolidatable: condition.consolidatable,
         drifted: condition.drifted,
     }

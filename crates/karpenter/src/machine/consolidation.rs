@@ -59,7 +59,7 @@ type Looked = (Option<(Method, Proposal)>, Option<SimDuration>);
 
 /// Plans the first look, if the release knows consolidation and a Provisioner wants it.
 pub(super) fn begin(step: &mut Step<'_>, now: SimTime) {
-    if step.own.behaviour.consolidation != Consolidation::None && step.own.pools.iter().any(|pool| is_enabled(pool)) {
+    if step.karpenter.behaviour.consolidation != Consolidation::None && step.karpenter.pools.iter().any(|pool| is_enabled(pool)) {
         let phase = disruption::phase(step);
         step.wake(now + phase, Timer::DisruptionPass);
     }
@@ -86,26 +86,26 @@ fn look(step: &mut Step<'_>, now: SimTime) -> Option<Looked> {
     if is_busy(step, now) || disruption::is_unsynced(step) {
         return None;
     }
-    let stamp = step.own.stamp.read(now);
-    if step.own.consolidation.memo == Some(stamp) || !is_quiet(step, now) {
+    let stamp = step.karpenter.stamp.read(now);
+    if step.karpenter.consolidation.memo == Some(stamp) || !is_quiet(step, now) {
         return None;
     }
     let (found, work) = search(step, now);
     if found.is_none() {
-        step.own.consolidation.memo = Some(stamp);
+        step.karpenter.consolidation.memo = Some(stamp);
     }
     Some((found, disruption::took(step, work, false)))
 }
 
 /// What was found out is acted upon after the time that it took.
 fn think(step: &mut Step<'_>, now: SimTime, took: SimDuration, thought: (Method, Proposal, Option<CommandId>)) {
-    step.own.consolidation.thought = Some(thought);
+    step.karpenter.consolidation.thought = Some(thought);
     step.wake(now + took, Timer::DisruptionConcluded);
 }
 
 /// The time of a look or of a validation is over.
 pub(super) fn concluded(step: &mut Step<'_>, now: SimTime) {
-    let Some((method, proposal, command)) = step.own.consolidation.thought.take() else { return };
+    let Some((method, proposal, command)) = step.karpenter.consolidation.thought.take() else { return };
     match (disruption::are_there(step, &proposal), command) {
         (true, None) => propose(step, now, method, proposal),
         (true, Some(command)) => carry_out(step, now, command, proposal),
@@ -117,7 +117,7 @@ pub(super) fn concluded(step: &mut Step<'_>, now: SimTime) {
 fn propose(step: &mut Step<'_>, now: SimTime, method: Method, proposal: Proposal) {
     let command = disruption::propose(step, method, &proposal);
     if validates(step) {
-        step.own.consolidation.waiting = Some((method, proposal, command));
+        step.karpenter.consolidation.waiting = Some((method, proposal, command));
         step.wake(now + VALIDATION, Timer::DisruptionValidation);
     } else {
         carry_out(step, now, command, proposal);
@@ -126,7 +126,7 @@ fn propose(step: &mut Step<'_>, now: SimTime, method: Method, proposal: Proposal
 
 /// The wait is over: what still holds is carried out.
 pub(super) fn validated(step: &mut Step<'_>, now: SimTime) {
-    let Some((method, mut proposal, command)) = step.own.consolidation.waiting.take() else { return };
+    let Some((method, mut proposal, command)) = step.karpenter.consolidation.waiting.take() else { return };
     provisioning::refresh(step, now);
     let (holds, work) = validation::revalidate(step, now, method, &proposal, &mut Survey::default());
     let took = disruption::took(step, work, false);
@@ -143,13 +143,13 @@ pub(super) fn validated(step: &mut Step<'_>, now: SimTime) {
 }
 
 fn validates(step: &Step<'_>) -> bool {
-    step.own.behaviour.consolidation == Consolidation::Validated
+    step.karpenter.behaviour.consolidation == Consolidation::Validated
 }
 
 fn carry_out(step: &mut Step<'_>, now: SimTime, command: CommandId, proposal: Proposal) {
-    let own = &mut step.own.consolidation;
-    own.leaving.clone_from(&proposal.nodes);
-    own.last_action = now;
+    let consolidation = &mut step.karpenter.consolidation;
+    consolidation.leaving.clone_from(&proposal.nodes);
+    consolidation.last_action = now;
     if !queue::start(step, now, command, proposal) {
         queue::clean_up(step);
     }
@@ -157,12 +157,12 @@ fn carry_out(step: &mut Step<'_>, now: SimTime, command: CommandId, proposal: Pr
 
 /// Whether a command is being validated or carried out, or its nodes are not gone yet.
 fn is_busy(step: &Step<'_>, now: SimTime) -> bool {
-    let own = &step.own.consolidation;
+    let consolidation = &step.karpenter.consolidation;
     let leaves = |&node: &NodeId| is_leaving(step, now, node);
-    own.waiting.is_some()
-        || own.thought.is_some()
-        || step.own.commands.are_under_way()
-        || own.leaving.iter().any(leaves)
+    consolidation.waiting.is_some()
+        || consolidation.thought.is_some()
+        || step.karpenter.commands.are_under_way()
+        || consolidation.leaving.iter().any(leaves)
 }
 
 /// Whether a node that was deleted is waited for.
@@ -174,12 +174,12 @@ pub(super) fn is_leaving(step: &Step<'_>, now: SimTime, node: NodeId) -> bool {
 
 /// Whether nothing has changed for long enough.
 fn is_quiet(step: &Step<'_>, now: SimTime) -> bool {
-    let karpenter = &*step.own;
+    let karpenter = &*step.karpenter;
     if validates(step) || now - karpenter.consolidation.last_action > LONGEST {
         return true;
     }
     let controlled = |kind| matches!(kind, WorkloadKind::Deployment | WorkloadKind::StatefulSet);
-    let all_ready = step.cluster.workloads().all(|(_, own)| !controlled(own.kind) || own.ready == own.replicas);
+    let all_ready = step.cluster.workloads().all(|(_, workload)| !controlled(workload.kind) || workload.ready == workload.replicas);
     let settled = all_ready && provisioning::provisionable(step, now).is_empty();
     now - karpenter.stamp.changed() > if settled { QUIET } else { RESTLESS }
 }
@@ -187,8 +187,8 @@ fn is_quiet(step: &Step<'_>, now: SimTime) -> bool {
 fn search(step: &mut Step<'_>, now: SimTime) -> (Option<(Method, Proposal)>, SearchWork) {
     provisioning::refresh(step, now);
     let pending = provisioning::provisionable(step, now);
-    let unix_seconds = step.own.settings.unix_seconds(now);
-    let mut memory = std::mem::take(&mut step.own.consolidation.memory);
+    let unix_seconds = step.karpenter.settings.unix_seconds(now);
+    let mut memory = std::mem::take(&mut step.karpenter.consolidation.memory);
     let mut work = SearchWork::default();
     let found = cluster_view::with_view(step, now, &pending, |setup, view, nodes| {
         let allowances = |method: Method| view.allowances(method.reason(), unix_seconds);
@@ -205,7 +205,7 @@ fn search(step: &mut Step<'_>, now: SimTime) -> (Option<(Method, Proposal)>, Sea
         if loaded.is_empty() {
             return None;
         }
-        let mut packer = step.own.instance_types.packer(&step.own.pools, setup);
+        let mut packer = step.karpenter.instance_types.packer(&step.karpenter.pools, setup);
         let mut what_if = WhatIf::new(packer.get(), view);
         let over = |method: Method| {
             let limit = disruption::limit(step, method);
@@ -224,18 +224,18 @@ fn search(step: &mut Step<'_>, now: SimTime) -> (Option<(Method, Proposal)>, Sea
         work = what_if.work();
         proposed(Method::SingleNode, one)
     });
-    step.own.consolidation.memory = memory;
+    step.karpenter.consolidation.memory = memory;
     (found, work)
 }
 
 /// The candidates of Provisioners that consolidate; up to v0.18 a pod that nothing controls keeps its node.
 fn own_candidates(step: &Step<'_>, view: &ClusterView<'_>, method: Method) -> Vec<Candidate> {
-    let alone = |own: &Candidate| {
-        let pods = view.nodes[own.node].pods().iter();
+    let alone = |candidate: &Candidate| {
+        let pods = view.nodes[candidate.node].pods().iter();
         pods.filter(|pod| pod.is_active()).any(|pod| pod.spec.owner == OwnerKind::None)
     };
     let mut found = candidates(view, method);
-    found.retain(|own| is_enabled(view.pools[own.pool].pool));
-    found.retain(|own| validates(step) || !alone(own));
+    found.retain(|item| is_enabled(view.pools[item.pool].pool));
+    found.retain(|item| validates(step) || !alone(item));
     found
 }

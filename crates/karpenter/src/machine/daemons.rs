@@ -25,24 +25,24 @@ const AT_START: SimDuration = SimDuration::from_secs(1);
 /// Deviation: all DaemonSets are polled at once, from Karpenter's start. Upstream polls each from its creation or
 /// from the program's start, whichever is later. A template that changes later applies from the next pass.
 pub(super) fn learn(step: &mut Step<'_>, now: SimTime) {
-    if !step.own.behaviour.reads_daemon_pods {
+    if !step.karpenter.behaviour.reads_daemon_pods {
         return;
     }
-    let begins = step.own.settings.begins;
+    let begins = step.karpenter.settings.begins;
     let polls = (now - begins).as_micros().div_euclid(POLL.as_micros());
     let polled = (begins + POLL * polls).max(begins + AT_START);
     let seen = |pod: &PodId| step.cluster.pod(*pod).created <= polled;
     let found = step.cluster.daemon_sets().filter(|(id, workload)| {
-        workload.template.as_written.is_some() && !step.own.daemons.0.contains(id) && workload.pods.iter().any(seen)
+        workload.template.as_written.is_some() && !step.karpenter.daemons.0.contains(id) && workload.pods.iter().any(seen)
     });
     let found: Vec<WorkloadId> = found.map(|(id, _)| id).collect();
-    step.own.daemons.0.extend(found);
+    step.karpenter.daemons.0.extend(found);
 }
 
 /// What Karpenter counts for each DaemonSet.
 pub(super) fn representatives(step: &Step<'_>) -> Vec<Arc<PodSpec>> {
     let representative = |(id, template): (WorkloadId, &Arc<PodSpec>)| {
-        let written = template.as_written.as_ref().filter(|_| !step.own.daemons.0.contains(&id));
+        let written = template.as_written.as_ref().filter(|_| !step.karpenter.daemons.0.contains(&id));
         Arc::clone(written.unwrap_or(template))
     };
     step.cluster.daemon_sets().map(|(id, workload)| representative((id, &workload.template))).collect()

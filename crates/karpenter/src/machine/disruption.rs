@@ -84,9 +84,9 @@ pub(super) fn phase(step: &Step<'_>) -> SimDuration {
 
 /// One pass of the loop.
 pub(super) fn pass(step: &mut Step<'_>, now: SimTime) {
-    step.own.disruption.refused.clear();
+    step.karpenter.disruption.refused.clear();
     if is_unsynced(step) {
-        step.own.disruption.failures = 0;
+        step.karpenter.disruption.failures = 0;
         step.wake(now + POLL_UNSYNCED, Timer::DisruptionPass);
         return;
     }
@@ -107,16 +107,16 @@ pub(super) fn pass(step: &mut Step<'_>, now: SimTime) {
 /// Deviation: up to v0.32 the loop checks every second whether the nodes of a command are gone. Upstream waits within
 /// the command, with pauses that grow to ten seconds.
 fn is_busy(step: &Step<'_>, now: SimTime) -> bool {
-    let queue = step.own.behaviour.queue;
+    let queue = step.karpenter.behaviour.queue;
     let leaves = |&node: &NodeId| super::consolidation::is_leaving(step, now, node);
     queue != CommandQueue::Any
-        && (step.own.commands.are_under_way()
-            || (queue == CommandQueue::UntilGone && step.own.disruption.last.iter().any(leaves)))
+        && (step.karpenter.commands.are_under_way()
+            || (queue == CommandQueue::UntilGone && step.karpenter.disruption.last.iter().any(leaves)))
 }
 
 /// Carries out a command; whether it could be started.
 pub(super) fn start(step: &mut Step<'_>, now: SimTime, command: CommandId, proposal: Proposal) -> bool {
-    step.own.disruption.last.clone_from(&proposal.nodes);
+    step.karpenter.disruption.last.clone_from(&proposal.nodes);
     queue::start(step, now, command, proposal)
 }
 
@@ -144,13 +144,13 @@ pub(super) fn try_methods(step: &mut Step<'_>, now: SimTime, from: usize) {
 
 /// What was found out is acted upon after the time that it took.
 pub(super) fn think(step: &mut Step<'_>, now: SimTime, took: SimDuration, thought: Thought) {
-    step.own.disruption.thought = Some(thought);
+    step.karpenter.disruption.thought = Some(thought);
     step.wake(now + took, Timer::DisruptionConcluded);
 }
 
 /// The time of a look is over: what it came to is acted upon, by what was seen at its start.
 pub(super) fn concluded(step: &mut Step<'_>, now: SimTime) {
-    match step.own.disruption.thought.take() {
+    match step.karpenter.disruption.thought.take() {
         Some(Thought::Found(Some((place, mut proposals)))) => {
             proposals.retain(|proposal| are_there(step, proposal));
             if proposals.is_empty() {
@@ -177,12 +177,12 @@ pub(super) fn are_there(step: &Step<'_>, proposal: &Proposal) -> bool {
 /// Starts what was found, or has it wait for its validation.
 fn act(step: &mut Step<'_>, now: SimTime, found: Option<Proposals>) {
     let Some((place, proposals)) = found else { return nothing_found(step, now, SimDuration::ZERO) };
-    let method = step.own.behaviour.methods[place];
+    let method = step.karpenter.behaviour.methods[place];
     let (mut started, mut failed) = (false, false);
     for proposal in proposals {
         let command = propose(step, method, &proposal);
-        if method.is_validated(step.own.settings.release) {
-            step.own.disruption.waiting = Some(Waiting { place, proposal, command });
+        if method.is_validated(step.karpenter.settings.release) {
+            step.karpenter.disruption.waiting = Some(Waiting { place, proposal, command });
             step.wake(now + VALIDATION, Timer::DisruptionValidation);
             return;
         }
@@ -198,7 +198,7 @@ fn act(step: &mut Step<'_>, now: SimTime, found: Option<Proposals>) {
 
 /// Nothing is to be done: the loop looks again a while after the end of a look that takes so long.
 fn nothing_found(step: &mut Step<'_>, now: SimTime, took: SimDuration) {
-    step.own.disruption.failures = 0;
+    step.karpenter.disruption.failures = 0;
     let drift = step.slip(LateTimer::DisruptionLoop, 0, now);
     step.wake(now + took + POLL + drift, Timer::DisruptionPass);
 }
@@ -206,7 +206,7 @@ fn nothing_found(step: &mut Step<'_>, now: SimTime, took: SimDuration) {
 /// A command was started, and the loop goes on at once; or one could not be, and it waits ever longer.
 pub(super) fn next_pass(step: &mut Step<'_>, now: SimTime, failed: bool) {
     let marking = pace::marking(step);
-    let failures = &mut step.own.disruption.failures;
+    let failures = &mut step.karpenter.disruption.failures;
     let wait = if failed {
         // Doubled eighteen times it is beyond the most.
         (BACKOFF * i64::from(1_u32 << (*failures).min(18))).min(BACKOFF_MAX)
@@ -221,15 +221,15 @@ pub(super) fn next_pass(step: &mut Step<'_>, now: SimTime, failed: bool) {
 /// find out, where that takes time. Methods that find nothing remember the stamp and do not look again before it changes; drift
 /// always looks.
 fn search(step: &mut Step<'_>, now: SimTime, from: usize) -> (Option<Proposals>, Option<SimDuration>) {
-    let stamp = step.own.stamp.read(now);
-    let drifted = step.own.nodes.values().any(|claim| claim.drifted.is_some());
+    let stamp = step.karpenter.stamp.read(now);
+    let drifted = step.karpenter.nodes.values().any(|claim| claim.drifted.is_some());
     if !drifted {
         // Nobody asks then.
-        count(&mut step.own.disruption.eligible, DisruptionReason::Drifted, 0);
+        count(&mut step.karpenter.disruption.eligible, DisruptionReason::Drifted, 0);
     }
-    let memos = step.own.disruption.memos;
+    let memos = step.karpenter.disruption.memos;
     let static_pools = super::static_pools::are_on(step);
-    let methods = step.own.behaviour.methods;
+    let methods = step.karpenter.behaviour.methods;
     let expired = methods.contains(&Method::Expiration) && some_expired(step, now);
     let open = |place: &usize| match methods[*place] {
         Method::Expiration => expired,
@@ -249,30 +249,30 @@ fn search(step: &mut Step<'_>, now: SimTime, from: usize) -> (Option<Proposals>,
     for (method, answer) in answers {
         work = work.plus(answer.work);
         cut |= is_cut(step, method, &answer);
-        count(&mut step.own.disruption.eligible, method.reason(), answer.candidates);
+        count(&mut step.karpenter.disruption.eligible, method.reason(), answer.candidates);
         if !answer.met.is_empty() {
             step.act(Action::Met(answer.met));
         }
-        if answer.lasting && step.own.behaviour.remembers_by_method {
-            step.own.disruption.memos[place_of(step, method)] = Some(stamp);
+        if answer.lasting && step.karpenter.behaviour.remembers_by_method {
+            step.karpenter.disruption.memos[place_of(step, method)] = Some(stamp);
         }
     }
-    if found.is_none() && from == 0 && !cut && !step.own.behaviour.remembers_by_method {
-        step.own.disruption.memos = [Some(stamp); METHODS_MAX];
+    if found.is_none() && from == 0 && !cut && !step.karpenter.behaviour.remembers_by_method {
+        step.karpenter.disruption.memos = [Some(stamp); METHODS_MAX];
     }
     (found, took(step, work, cut))
 }
 
 /// Whether a node has reached its age limit.
 fn some_expired(step: &Step<'_>, now: SimTime) -> bool {
-    step.own.nodes.iter().any(|(&node, claim)| {
+    step.karpenter.nodes.iter().any(|(&node, claim)| {
         claims::age_limit(step, node, claim).is_some_and(|age| now - step.cluster.node(node).created >= age)
     })
 }
 
 /// How long a look with such simulations takes, where it takes time; it is put on record.
 pub(super) fn took(step: &mut Step<'_>, work: SearchWork, cut: bool) -> Option<SimDuration> {
-    let time = step.own.settings.time?;
+    let time = step.karpenter.settings.time?;
     let nodes = step.cluster.live_nodes().len();
     let took = at_speed(model::look(nodes) + work.time(), time.speed_percent);
     step.act(Action::Takes { what: Busy::Look, took, cut });
@@ -287,10 +287,10 @@ pub(super) fn limit(step: &Step<'_>, method: Method) -> Option<SimDuration> {
         Method::SingleNode => model::SINGLE_NODE_LIMIT,
         _ => return None,
     };
-    if !step.own.behaviour.limits_searches {
+    if !step.karpenter.behaviour.limits_searches {
         return None;
     }
-    Some(work_within(limit, step.own.settings.time.map_or(100, |time| time.speed_percent)))
+    Some(work_within(limit, step.karpenter.settings.time.map_or(100, |time| time.speed_percent)))
 }
 
 /// Whether the end of its time stopped a method.
@@ -299,7 +299,7 @@ fn is_cut(step: &Step<'_>, method: Method, answer: &Answer) -> bool {
 }
 
 fn place_of(step: &Step<'_>, method: Method) -> usize {
-    step.own.behaviour.methods.iter().position(|own| *own == method).unwrap_or(0)
+    step.karpenter.behaviour.methods.iter().position(|this_method| *this_method == method).unwrap_or(0)
 }
 
 type Proposals = (usize, Vec<Proposal>);
@@ -325,17 +325,17 @@ fn look(
     pending: &[PodId],
     open: &[Method],
 ) -> (Vec<(Method, Answer)>, Option<Proposals>) {
-    let mut memory = std::mem::take(&mut step.own.disruption.memory);
-    let mut survey = std::mem::take(&mut step.own.disruption.survey);
+    let mut memory = std::mem::take(&mut step.karpenter.disruption.memory);
+    let mut survey = std::mem::take(&mut step.karpenter.disruption.survey);
     survey.start_anew();
-    let unix_seconds = step.own.settings.unix_seconds(now);
+    let unix_seconds = step.karpenter.settings.unix_seconds(now);
     let answered = with_view(step, now, pending, |setup, view, nodes| {
-        let mut packer = step.own.instance_types.packer(&step.own.pools, setup);
+        let mut packer = step.karpenter.instance_types.packer(&step.karpenter.pools, setup);
         let asking = Asking { packer: Some(&mut packer), what_if: None };
         let (memory, survey) = (&mut memory, &mut survey);
         let counted: Vec<NodeCount> = (0..view.pools.len()).map(|pool| view.counted_nodes(pool)).collect();
         let limits = [Method::MultiNode, Method::SingleNode].map(|method| limit(step, method));
-        let (counted, refused) = (&counted[..], &step.own.disruption.refused[..]);
+        let (counted, refused) = (&counted[..], &step.karpenter.disruption.refused[..]);
         let mut inquiry =
             Inquiry { view, nodes, setup, asking, survey, memory, counted, unix_seconds, limits, refused };
         let mut answers = Vec::new();
@@ -348,8 +348,8 @@ fn look(
         }
         (answers, None)
     });
-    step.own.disruption.memory = memory;
-    step.own.disruption.survey = survey;
+    step.karpenter.disruption.memory = memory;
+    step.karpenter.disruption.survey = survey;
     answered
 }
 
@@ -417,7 +417,7 @@ impl Inquiry<'_, '_> {
         let candidates = match self.refused {
             [] => candidates,
             refused => {
-                left = candidates.iter().filter(|own| !refused.contains(&nodes[own.node])).cloned().collect();
+                left = candidates.iter().filter(|candidate| !refused.contains(&nodes[candidate.node])).cloned().collect();
                 &left
             }
         };
@@ -459,8 +459,8 @@ impl Inquiry<'_, '_> {
             return Some(emptiness(candidates, allowances));
         }
         // Consolidation leaves nodes without pods alone: no packer is needed to find nothing.
-        if method != Method::Drift && candidates.iter().all(|own| own.reschedulable.is_empty()) {
-            let constrained = candidates.iter().any(|own| allowances[own.pool].0 == 0);
+        if method != Method::Drift && candidates.iter().all(|candidate| candidate.reschedulable.is_empty()) {
+            let constrained = candidates.iter().any(|candidate| allowances[candidate.pool].0 == 0);
             return Some(if constrained { MethodResult::NotNow } else { MethodResult::Nothing });
         }
         let [multi, single] = self.limits;
@@ -477,8 +477,8 @@ impl Inquiry<'_, '_> {
 
 /// Puts the count of a reason in its place in the order of [`DisruptionReason::ALL`].
 fn count(eligible: &mut [u32; 3], reason: DisruptionReason, nodes: u32) {
-    for (_, own) in DisruptionReason::ALL.iter().zip(eligible).filter(|(own, _)| **own == reason) {
-        *own = nodes;
+    for (_, key) in DisruptionReason::ALL.iter().zip(eligible).filter(|(item, _)| **item == reason) {
+        *key = nodes;
     }
 }
 
@@ -502,7 +502,7 @@ pub(super) fn propose(step: &mut Step<'_>, method: Method, proposal: &Proposal) 
         node_pool: claim.node_pool,
         types: claim.instance_types.len(),
         capacity_types: provisioning::capacity_types(step, claim),
-        cheapest: claim.instance_types.first().and_then(|own| Some((own.name, own.price?))),
+        cheapest: claim.instance_types.first().and_then(|instance_type| Some((instance_type.name, instance_type.price?))),
     });
     let proposed = ProposedCommand {
         reason: method.reason(),
@@ -512,7 +512,7 @@ pub(super) fn propose(step: &mut Step<'_>, method: Method, proposal: &Proposal) 
             Method::SingleNode => Some("single"),
             Method::Expiration | Method::Drift | Method::StaticDrift => None,
         },
-        waits: method.is_validated(step.own.settings.release),
+        waits: method.is_validated(step.karpenter.settings.release),
         nodes: proposal.nodes.clone(),
         replacements: replacements.collect(),
     };

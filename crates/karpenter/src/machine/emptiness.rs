@@ -12,14 +12,14 @@ use nodecast_model::domain::{NodeId, SimDuration, SimTime};
 
 /// Something about the node has changed: looks at it at once, and again when a nomination ends.
 pub(super) fn consider(step: &mut Step<'_>, now: SimTime, node: NodeId) {
-    if !step.own.behaviour.v1_disruption {
+    if !step.karpenter.behaviour.v1_disruption {
         check(step, now, node);
     }
 }
 
 /// A pod came to the node: an older stamp is removed.
 pub(super) fn in_use(step: &mut Step<'_>, node: NodeId) {
-    if step.own.empty_since.remove(&node).is_some() {
+    if step.karpenter.empty_since.remove(&node).is_some() {
         step.note_node(node, Fact::NodeInUse, "removed the emptiness stamp");
     }
 }
@@ -36,7 +36,7 @@ pub(super) fn check(step: &mut Step<'_>, now: SimTime, node: NodeId) {
         step.wake(until, Timer::EmptinessCheck(node));
         return;
     }
-    if let std::collections::btree_map::Entry::Vacant(stamp) = step.own.empty_since.entry(node) {
+    if let std::collections::btree_map::Entry::Vacant(stamp) = step.karpenter.empty_since.entry(node) {
         stamp.insert(now);
         step.note_node(node, Fact::NodeEmpty, format!("added TTL of {ttl} to the empty node"));
         if !step.has_disruption_loop() {
@@ -48,7 +48,7 @@ pub(super) fn check(step: &mut Step<'_>, now: SimTime, node: NodeId) {
 /// A stamp may be old enough.
 pub(super) fn due(step: &mut Step<'_>, now: SimTime, node: NodeId) {
     let Some(ttl) = ttl(step, node) else { return };
-    let Some(&since) = step.own.empty_since.get(&node) else { return };
+    let Some(&since) = step.karpenter.empty_since.get(&node) else { return };
     // The stamp may have been removed and set again since this was planned.
     if now - since >= ttl && step.cluster.node(node).deletion_requested.is_none() {
         let reason = format!("triggering termination after {ttl} for the empty node");

@@ -35,7 +35,7 @@ impl Default for RetryLimit {
 
 /// Puts the pod in the queue, unless it is there, and tries at once.
 pub(super) fn enqueue(step: &mut Step<'_>, now: SimTime, pod: PodId) {
-    if let std::collections::btree_map::Entry::Vacant(place) = step.own.evictions.entry(pod) {
+    if let std::collections::btree_map::Entry::Vacant(place) = step.karpenter.evictions.entry(pod) {
         place.insert(0);
         let at = pace::eviction_at(step, now);
         if at > now {
@@ -51,17 +51,17 @@ pub(super) fn enqueue(step: &mut Step<'_>, now: SimTime, pod: PodId) {
 /// Source: for the queue that also deletes pods, Karpenter core 226646810 `pkg/controllers/node/termination/terminator/eviction.go`,
 /// `Queue.Reconcile`.
 pub(super) fn attempt(step: &mut Step<'_>, now: SimTime, pod: PodId) {
-    if !step.own.evictions.contains_key(&pod) {
+    if !step.karpenter.evictions.contains_key(&pod) {
         return;
     }
     let state = step.cluster.pod(pod);
     let leaves = state.node.filter(|&node| is_marked(step, node));
-    let deletes = step.own.behaviour.queue_forces_deletion;
+    let deletes = step.karpenter.behaviour.queue_forces_deletion;
     if let Some(grace) = leaves.filter(|_| deletes).and_then(|node| termination::forced_grace(step, now, node, pod)) {
-        step.own.evictions.remove(&pod);
+        step.karpenter.evictions.remove(&pod);
         step.act(Action::DeletePod(pod, grace));
     } else if leaves.is_none() || !state.is_active() {
-        step.own.evictions.remove(&pod);
+        step.karpenter.evictions.remove(&pod);
     } else if deletes && unnamed_pod_view(step, pod).do_not_disrupt(now) {
         answered(step, now, pod, false);
     } else {
@@ -71,14 +71,14 @@ pub(super) fn attempt(step: &mut Step<'_>, now: SimTime, pod: PodId) {
 
 /// A refusal is tried again, ever more slowly.
 pub(super) fn answered(step: &mut Step<'_>, now: SimTime, pod: PodId, allowed: bool) {
-    let Some(&failures) = step.own.evictions.get(&pod) else { return };
+    let Some(&failures) = step.karpenter.evictions.get(&pod) else { return };
     if allowed {
-        step.own.evictions.remove(&pod);
+        step.karpenter.evictions.remove(&pod);
         return;
     }
-    step.own.evictions.insert(pod, failures + 1);
+    step.karpenter.evictions.insert(pod, failures + 1);
     let wait = (BACKOFF * i64::from(1_u32 << failures.min(7))).min(BACKOFF_MAX);
-    let wait = wait.max(step.own.eviction_retries.0.reserve(now) - now);
+    let wait = wait.max(step.karpenter.eviction_retries.0.reserve(now) - now);
     step.wake(now + wait, Timer::EvictionRetry(pod));
 }
 

@@ -83,7 +83,7 @@ impl Launch {
         let first = claim.instance_types.first();
         Self {
             node_pool: claim.node_pool,
-            cheapest: first.map(|own| (own.name, own.price)),
+            cheapest: first.map(|item| (item.name, item.price)),
             types: claim.instance_types.len(),
         }
     }
@@ -160,18 +160,18 @@ fn node(step: &mut Step<'_>, now: SimTime, node: NodeId) -> Option<NodeAnswer> {
     }
     provisioning::refresh(step, now);
     let pending = provisioning::provisionable(step, now);
-    let unix_seconds = step.own.settings.unix_seconds(now);
+    let unix_seconds = step.karpenter.settings.unix_seconds(now);
     let nominated_until = nominated_until(step, node).filter(|_| is_nominated(step, now, node));
     let consolidatable_from = consolidatable_from(step, node);
     let is_static = step.pool_of(node).is_some_and(|pool| pool.replicas.is_some());
-    let drifts = !is_static && step.own.nodes.get(&node).is_some_and(|claim| claim.drifted.is_some());
+    let drifts = !is_static && step.karpenter.nodes.get(&node).is_some_and(|claim| claim.drifted.is_some());
     let [consolidated, drifted] = [DisruptionReason::Underutilized, DisruptionReason::Drifted];
     let replacement = drifts.then(|| removal(step, now, &[node], drifted)).flatten();
     let removal = removal(step, now, &[node], consolidated);
     let gate_off = is_static && !static_pools::are_on(step);
-    let karpenter = &*step.own;
+    let karpenter = &*step.karpenter;
     with_view(step, now, &pending, |setup, view, known| {
-        let position = known.iter().position(|own| *own == node)?;
+        let position = known.iter().position(|item| *item == node)?;
         let drift = if is_static { Method::StaticDrift } else { Method::Drift };
         let methods = [("empty", Method::Emptiness), ("drift", drift), ("consolidation", Method::SingleNode)];
         let reasons = [DisruptionReason::Empty, DisruptionReason::Drifted, DisruptionReason::Underutilized];
@@ -192,7 +192,7 @@ fn node(step: &mut Step<'_>, now: SimTime, node: NodeId) -> Option<NodeAnswer> {
             budgets: reasons.into_iter().map(|reason| (reason.as_str(), limited(reason))).collect(),
             consolidatable_from,
             nominated_until,
-            together: together(packer.get(), view, position, unix_seconds).into_iter().map(|own| known[own]).collect(),
+            together: together(packer.get(), view, position, unix_seconds).into_iter().map(|item| known[item]).collect(),
             removal,
             replacement,
         })
@@ -201,7 +201,7 @@ fn node(step: &mut Step<'_>, now: SimTime, node: NodeId) -> Option<NodeAnswer> {
 
 /// From when on the node counts as left alone, if nothing happens on it.
 fn consolidatable_from(step: &Step<'_>, node: NodeId) -> Option<SimTime> {
-    let claim = step.own.nodes.get(&node)?;
+    let claim = step.karpenter.nodes.get(&node)?;
     let after = step.pool_of(node)?.disruption.consolidate_after?;
     Some(claim.last_pod_event.or(claim.initialized_at)? + after)
 }
@@ -221,15 +221,15 @@ fn removal(step: &mut Step<'_>, now: SimTime, nodes: &[NodeId], reason: Disrupti
     let pending = provisioning::provisionable(step, now);
     let shared = &*step;
     with_view(shared, now, &pending, |setup, view, known| {
-        let position = |node: &NodeId| known.iter().position(|own| own == node);
+        let position = |node: &NodeId| known.iter().position(|item| item == node);
         let taken: Option<Vec<Candidate>> = nodes.iter().map(|node| described(view, position(node)?)).collect();
         let taken = taken?;
         let taken: Vec<&Candidate> = taken.iter().collect();
-        let mut packer = shared.own.instance_types.packer(&shared.own.pools, setup);
+        let mut packer = shared.karpenter.instance_types.packer(&shared.karpenter.pools, setup);
         let mut what_if = WhatIf::new(packer.get(), view);
         let removal = match reason {
             DisruptionReason::Drifted | DisruptionReason::Expired => {
-                drifted(what_if.simulate(&taken), shared.own.behaviour.skips_unplaceable)
+                drifted(what_if.simulate(&taken), shared.karpenter.behaviour.skips_unplaceable)
             }
             DisruptionReason::Empty | DisruptionReason::Underutilized => consolidated(&mut what_if, &taken),
         };
@@ -240,15 +240,15 @@ fn removal(step: &mut Step<'_>, now: SimTime, nodes: &[NodeId], reason: Disrupti
 }
 
 fn drifted_nodes(step: &mut Step<'_>, now: SimTime) -> Vec<(NodeId, Option<Obstacle>)> {
-    if !step.own.behaviour.methods.contains(&Method::Drift) {
+    if !step.karpenter.behaviour.methods.contains(&Method::Drift) {
         return Vec::new();
     }
     provisioning::refresh(step, now);
     let pending = provisioning::provisionable(step, now);
-    let unix_seconds = step.own.settings.unix_seconds(now);
+    let unix_seconds = step.karpenter.settings.unix_seconds(now);
     let shared = &*step;
     with_view(shared, now, &pending, |setup, view, known| {
-        let mut packer = shared.own.instance_types.packer(&shared.own.pools, setup);
+        let mut packer = shared.karpenter.instance_types.packer(&shared.karpenter.pools, setup);
         let mut what_if = WhatIf::new(packer.get(), view);
         let left = view.allowances(DisruptionReason::Drifted, unix_seconds);
         let stays = |position: &usize| {
@@ -276,7 +276,7 @@ fn kept_drifted(step: &Step<'_>, what_if: &mut WhatIf<'_, '_>, left: &[Allowance
         let gate_off = !static_pools::are_on(step);
         return gate_off.then_some(Obstacle::StaticPool).or_else(|| against_static_drift(view, candidate.pool));
     }
-    let failure = what_if.simulate(&[&candidate]).failure.filter(|_| step.own.behaviour.skips_unplaceable)?;
+    let failure = what_if.simulate(&[&candidate]).failure.filter(|_| step.karpenter.behaviour.skips_unplaceable)?;
     Some(Obstacle::from(&NoOp::PodsStay(failure)))
 }
 
@@ -312,23 +312,23 @@ fn destinations(
 ) -> Vec<(PodId, Destination)> {
     let plan = &simulation.plan;
     let of = |asked: usize| -> Destination {
-        if let Some(place) = plan.existing.iter().find(|own| own.pods.contains(&asked)) {
+        if let Some(place) = plan.existing.iter().find(|plan| plan.pods.contains(&asked)) {
             let node = known[place.node];
             let state = step.cluster.node(node);
             let ready = state.initialized || !step.is_managed(node);
             return if ready { Destination::Node(node) } else { Destination::Unready(node) };
         }
-        if let Some(claim) = plan.claims.iter().position(|own| own.pods.contains(&asked)) {
+        if let Some(claim) = plan.claims.iter().position(|claim| claim.pods.contains(&asked)) {
             return Destination::New(claim);
         }
-        let reason = plan.unschedulable.iter().find(|own| own.pod == asked).map(|own| own.reason.to_string());
+        let reason = plan.unschedulable.iter().find(|plan| plan.pod == asked).map(|plan| plan.reason.to_string());
         Destination::Nowhere(reason.unwrap_or_default())
     };
     let mut found = Vec::new();
     for candidate in taken {
         for (position, &pod) in step.cluster.node(known[candidate.node]).pods.iter().enumerate() {
             let place = PodPlace::Taken { node: candidate.node, pod: position };
-            let asked = simulation.pods.iter().position(|own| *own == place);
+            let asked = simulation.pods.iter().position(|pod| *pod == place);
             found.push((pod, asked.map_or(Destination::NotMoved, of)));
         }
     }
@@ -350,39 +350,39 @@ pub struct PodAnswer {
 fn pod(step: &mut Step<'_>, now: SimTime, pod: PodId) -> Option<PodAnswer> {
     provisioning::refresh(step, now);
     let pending = provisioning::provisionable(step, now);
-    let asked = pending.iter().position(|own| *own == pod)?;
+    let asked = pending.iter().position(|item| *item == pod)?;
     let shared = &*step;
     with_view(shared, now, &pending, |setup, view, known| {
-        let mut packer = shared.own.instance_types.packer(&shared.own.pools, setup);
+        let mut packer = shared.karpenter.instance_types.packer(&shared.karpenter.pools, setup);
         let mut what_if = WhatIf::new(packer.get(), view);
         let simulation = what_if.simulate(&[]);
         let plan = &simulation.plan;
-        if let Some(place) = plan.existing.iter().find(|own| own.pods.contains(&asked)) {
+        if let Some(place) = plan.existing.iter().find(|plan| plan.pods.contains(&asked)) {
             let destination = Destination::Node(known[place.node]);
             return Some(PodAnswer { destination, launch: None, pools: Vec::new() });
         }
         let pools = verdicts(shared, plan, asked);
-        if let Some(index) = plan.claims.iter().position(|own| own.pods.contains(&asked)) {
+        if let Some(index) = plan.claims.iter().position(|claim| claim.pods.contains(&asked)) {
             let launch = plan.claims.get(index).map(Launch::from_claim);
             return Some(PodAnswer { destination: Destination::New(index), launch, pools });
         }
-        let reason = plan.unschedulable.iter().find(|own| own.pod == asked).map(|own| own.reason.to_string());
+        let reason = plan.unschedulable.iter().find(|plan| plan.pod == asked).map(|plan| plan.reason.to_string());
         Some(PodAnswer { destination: Destination::Nowhere(reason.unwrap_or_default()), launch: None, pools })
     })
 }
 
 /// What the NodePools say to the pod at `asked` of the plan. Where a claim takes it, those after the claim's were not asked.
 fn verdicts(step: &Step<'_>, plan: &PackingPlan, asked: usize) -> Vec<PoolVerdict> {
-    let (karpenter, pools) = (step.own.settings.release, &step.own.pools);
+    let (karpenter, pools) = (step.karpenter.settings.release, &step.karpenter.pools);
     let claim = plan.claims.iter().find(|claim| claim.pods.contains(&asked));
     let mut order: Vec<usize> = (0..pools.len()).collect();
     order.sort_by_key(|&pool| (Reverse(pools[pool].weight), Reverse(pools[pool].name)));
     let verdict = |pool: usize| {
-        let own = &pools[pool];
-        let types = (karpenter, step.own.instance_types.get(pool).map_or(&[][..], Vec::as_slice));
+        let this_pool = &pools[pool];
+        let types = (karpenter, step.karpenter.instance_types.get(pool).map_or(&[][..], Vec::as_slice));
         let opened = claim.filter(|claim| claim.pool == pool).map(|claim| PoolVerdict::usable(claim, types));
-        let refused = || Some(PoolVerdict::refused(own.name, refusal_of(plan, own.name, Some(asked))?, types));
-        opened.or_else(|| PoolVerdict::aside(own)).or_else(refused)
+        let refused = || Some(PoolVerdict::refused(this_pool.name, refusal_of(plan, this_pool.name, Some(asked))?, types));
+        opened.or_else(|| PoolVerdict::aside(this_pool)).or_else(refused)
     };
     order.into_iter().filter_map(verdict).collect()
 }

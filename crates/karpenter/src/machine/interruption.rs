@@ -35,7 +35,7 @@ pub(super) fn receive(step: &mut Step<'_>, now: SimTime, node: NodeId, notice: N
     let offering = label(well_known::INSTANCE_TYPE).zip(label(well_known::ZONE)).zip(bought);
     let leaves = state.deletion_requested.is_some() || state.phase >= NodePhase::Terminating;
     if let Some(((name, zone), bought)) = offering {
-        step.own.unavailable.insert((name, zone, bought), now + UNAVAILABLE);
+        step.karpenter.unavailable.insert((name, zone, bought), now + UNAVAILABLE);
     }
     if notice.removes_node() && !leaves {
         termination::begin(step, now, node, NodeEnd::Interrupted, notice.reason());
@@ -44,11 +44,11 @@ pub(super) fn receive(step: &mut Step<'_>, now: SimTime, node: NodeId, notice: N
 
 /// A status check of an instance begins to fail, or succeeds again.
 pub(super) fn status_checked(step: &mut Step<'_>, now: SimTime, node: NodeId, failed: bool) {
-    let Some(claim) = step.own.nodes.get_mut(&node) else { return };
+    let Some(claim) = step.karpenter.nodes.get_mut(&node) else { return };
     let before = claim.status_failed;
     claim.status_failed = failed.then(|| before.unwrap_or(now));
-    if failed && before.is_none() && step.own.behaviour.status_checks != StatusChecks::NotAsked {
-        let begins = step.own.settings.begins;
+    if failed && before.is_none() && step.karpenter.behaviour.status_checks != StatusChecks::NotAsked {
+        let begins = step.karpenter.settings.begins;
         let polls = (now - begins).as_micros().div_euclid(STATUS_POLL.as_micros()) + 1;
         step.wake(begins + STATUS_POLL * polls, Timer::StatusPoll(node));
     }
@@ -57,12 +57,12 @@ pub(super) fn status_checked(step: &mut Step<'_>, now: SimTime, node: NodeId, fa
 /// Karpenter asks EC2 for the status of an instance that fails its checks; if it has for long, the node goes: at once, or in v1.12
 /// as its pods let it.
 pub(super) fn poll_status(step: &mut Step<'_>, now: SimTime, node: NodeId) {
-    let since = step.own.nodes.get(&node).and_then(|claim| claim.status_failed);
+    let since = step.karpenter.nodes.get(&node).and_then(|claim| claim.status_failed);
     let Some(since) = since.filter(|_| step.cluster.node(node).deletion_requested.is_none()) else { return };
     const REASON: &str = "its instance has failed its status checks for too long";
     if !is_impaired(now - since) {
         step.wake(now + STATUS_POLL, Timer::StatusPoll(node));
-    } else if step.own.behaviour.status_checks == StatusChecks::Drain {
+    } else if step.karpenter.behaviour.status_checks == StatusChecks::Drain {
         termination::begin(step, now, node, NodeEnd::Unhealthy, REASON);
     } else {
         repair::force(step, now, node, NodeEnd::Unhealthy, REASON);

@@ -48,7 +48,7 @@ pub(super) fn with_digest(step: &Step<'_>, node: NodeId) -> (NodePods, Arc<Evict
                 (&**view.spec, view.is_reschedulable())
             };
             let pods = step.cluster.node(node).pods.iter().map(facts);
-            Arc::new(EvictionCost::counting(pods, step.own.behaviour.counts_all_pods))
+            Arc::new(EvictionCost::counting(pods, step.karpenter.behaviour.counts_all_pods))
         });
         (kept.bound.clone(), Arc::clone(digest))
     })
@@ -70,7 +70,7 @@ pub(super) fn queued(step: &Step<'_>, node: NodeId, positions: &[usize]) -> Arc<
 
 fn with<R>(step: &Step<'_>, node: NodeId, ask: impl FnOnce(&mut CachedPods) -> R) -> R {
     let changed = step.cluster.node(node).pods_changed;
-    let mut kept = step.own.kept_pods.0.borrow_mut();
+    let mut kept = step.karpenter.kept_pods.0.borrow_mut();
     let now = || CachedPods { changed, bound: bound(step, node), digest: None, queued: None };
     let kept = kept.entry(node).or_insert_with(now);
     if kept.changed != changed {

@@ -43,12 +43,12 @@ const NO_ADDRESSES: &str = "InsufficientFreeAddressesInSubnet";
 
 /// Has a new claim launched; the answer comes later.
 pub(super) fn request(step: &mut Step<'_>, now: SimTime, node: NodeId, claim: Claim) {
-    let (begins, called) = match step.own.settings.provider {
+    let (begins, called) = match step.karpenter.settings.provider {
         Provider::Plain => (now, now),
         Provider::Aws if is_known_unavailable(step, &claim) => {
             // The provider refuses it without a call.
             let begins = pace::launch_begins(step, now);
-            step.own.launching.insert(node, claim);
+            step.karpenter.launching.insert(node, claim);
             return step.wake(begins, Timer::Launch(node));
         }
         Provider::Aws => {
@@ -56,15 +56,15 @@ pub(super) fn request(step: &mut Step<'_>, now: SimTime, node: NodeId, claim: Cl
             (begins, templates_ready(step, begins, &claim) + MERGE)
         }
     };
-    step.own.launching.insert(node, claim);
+    step.karpenter.launching.insert(node, claim);
     step.act(Action::Launch { claim: node, begins, called });
 }
 
 /// Whether none of the claim's types has an offering that is available as far as Karpenter knows. Only claims that are made without
 /// regard to availability are refused like that: those of static pools.
 fn is_known_unavailable(step: &Step<'_>, claim: &Claim) -> bool {
-    let types = &step.own.instance_types[claim.pool];
-    let terms = Terms::new(&claim.requirements, capacity_type_key(step.own.settings.release));
+    let types = &step.karpenter.instance_types[claim.pool];
+    let terms = Terms::new(&claim.requirements, capacity_type_key(step.karpenter.settings.release));
     let open =
         |&at: &u32| types[at as usize].offerings.iter().any(|offering| offering.available && terms.allow(offering));
     !claim.types.iter().any(open)
@@ -75,17 +75,17 @@ fn is_known_unavailable(step: &Step<'_>, claim: &Claim) -> bool {
 /// Source: Karpenter AWS provider v1.13 `pkg/providers/launchtemplate/launchtemplate.go`, `EnsureAll`.
 fn templates_ready(step: &mut Step<'_>, begins: SimTime, claim: &Claim) -> SimTime {
     let made = new_templates(step, claim);
-    let ready = begins.max(step.own.templates_ready) + TEMPLATE * i64::from(made);
+    let ready = begins.max(step.karpenter.templates_ready) + TEMPLATE * i64::from(made);
     if made > 0 {
-        step.own.templates_ready = ready;
+        step.karpenter.templates_ready = ready;
     }
     ready
 }
 
 /// Launch templates (one for each node class and architecture) that do not exist yet.
 fn new_templates(step: &mut Step<'_>, claim: &Claim) -> u32 {
-    let class = step.own.pools[claim.pool].node_class;
-    let karpenter = &mut *step.own;
+    let class = step.karpenter.pools[claim.pool].node_class;
+    let karpenter = &mut *step.karpenter;
     let mut made = 0;
     for architecture in karpenter.instance_types.architectures(claim.pool, &claim.types) {
         if karpenter.launch_templates.insert((class, architecture)) {
@@ -97,7 +97,7 @@ fn new_templates(step: &mut Step<'_>, claim: &Claim) -> u32 {
 
 /// The provider is about to answer: with what Karpenter asks it by then.
 pub(super) fn due(step: &mut Step<'_>, now: SimTime, node: NodeId) {
-    match step.own.settings.provider {
+    match step.karpenter.settings.provider {
         Provider::Aws => call_fleet(step, now, node),
         Provider::Plain => create(step, node),
     }
@@ -105,7 +105,7 @@ pub(super) fn due(step: &mut Step<'_>, now: SimTime, node: NodeId) {
 
 /// Hands a claim to a provider that chooses itself.
 fn create(step: &mut Step<'_>, node: NodeId) {
-    let karpenter = &*step.own;
+    let karpenter = &*step.karpenter;
     let Some(claim) = karpenter.launching.get(&node) else { return };
     let types = &karpenter.instance_types[claim.pool];
     let request = ClaimRequest {
@@ -118,10 +118,10 @@ fn create(step: &mut Step<'_>, node: NodeId) {
 
 /// Sends EC2 the launch request of a claim.
 fn call_fleet(step: &mut Step<'_>, now: SimTime, node: NodeId) {
-    let Some(mut claim) = step.own.launching.remove(&node) else { return };
-    let Some(pool) = step.own.pools.get(claim.pool).cloned() else { return };
-    if claim.refusals > 0 && now - step.cluster.node(node).created >= step.own.behaviour.launch_timeout {
-        let reason = format!("no launch call has succeeded within {}", step.own.behaviour.launch_timeout);
+    let Some(mut claim) = step.karpenter.launching.remove(&node) else { return };
+    let Some(pool) = step.karpenter.pools.get(claim.pool).cloned() else { return };
+    if claim.refusals > 0 && now - step.cluster.node(node).created >= step.karpenter.behaviour.launch_timeout {
+        let reason = format!("no launch call has succeeded within {}", step.karpenter.behaviour.launch_timeout);
         return termination::give_up(step, now, node, &reason);
     }
     let request = match choose(step, &claim) {
@@ -131,25 +131,25 @@ fn call_fleet(step: &mut Step<'_>, now: SimTime, node: NodeId) {
     let pools = counted(request.overrides.len() as u64, "pool", "pools");
     let message = format!("{} {} over {pools}", request.capacity_type, request.strategy.as_str());
     step.note_node(node, Fact::LaunchRequested, message);
-    let key = capacity_type_key(step.own.settings.release);
+    let key = capacity_type_key(step.karpenter.settings.release);
     let spot_allowed = claim.requirements.get(key).is_none_or(|requirement| requirement.has(well_known::SPOT));
     if request.capacity_type == well_known::ON_DEMAND && spot_allowed && allows_spot(&pool, key) {
         step.note_node(node, Fact::SpotFallback, "no Spot pool that would do is known to have capacity");
     }
-    let class = step.own.settings.node_classes.iter().find(|class| class.name == pool.node_class);
+    let class = step.karpenter.settings.node_classes.iter().find(|class| class.name == pool.node_class);
     let call = FleetCall {
         request: request.clone(),
         volumes: class.map_or_else(|| volumes_of_new(&NodeClass::named(pool.node_class)), volumes_of_new),
-        uses_open_reservations: !step.own.behaviour.uses_reservations(step.own.settings.flags.gates),
+        uses_open_reservations: !step.karpenter.behaviour.uses_reservations(step.karpenter.settings.flags.gates),
     };
     claim.sent = Some(request);
-    step.own.launching.insert(node, claim);
+    step.karpenter.launching.insert(node, claim);
     step.act(Action::CreateFleet(node, Box::new(call)));
 }
 
 /// The provider answers: an instance, or errors that are remembered.
 pub(super) fn answered(step: &mut Step<'_>, now: SimTime, node: NodeId, answer: Result<&LaunchAnswer, CallRefused>) {
-    let Some(mut claim) = step.own.launching.remove(&node) else { return };
+    let Some(mut claim) = step.karpenter.launching.remove(&node) else { return };
     let sent = claim.sent.take();
     let answer = match answer {
         Ok(answer) => answer,
@@ -164,7 +164,7 @@ pub(super) fn answered(step: &mut Step<'_>, now: SimTime, node: NodeId, answer: 
         Some(instance) => launched(step, now, node, instance, (&claim, tenancy)),
         None => {
             let codes: Vec<&str> = answer.errors.iter().take(3).map(|error| error.code).collect();
-            let text = match step.own.settings.provider {
+            let text = match step.karpenter.settings.provider {
                 Provider::Plain => "no offering has capacity".to_owned(),
                 Provider::Aws => {
                     format!("{}: {}", counted(answer.errors.len() as u64, "error", "errors"), codes.join(", "))
@@ -192,8 +192,8 @@ impl OpenTypesCache {
     fn open_types(&mut self, types: &TypeLists, pool: usize, requirements: &Arc<Requirements>) -> &mut OpenTypes {
         match types.changed_since(self.seen) {
             Some(changed) if self.known.len() <= KEPT_REQUIREMENTS_MAX => {
-                self.known.iter_mut().for_each(|((own, _), open)| {
-                    changed.iter().filter(|(pool, _)| pool == own).for_each(|&(_, at)| open.forget(at));
+                self.known.iter_mut().for_each(|((key, _), open)| {
+                    changed.iter().filter(|(pool, _)| pool == key).for_each(|&(_, at)| open.forget(at));
                 });
             }
             _ => self.known.clear(),
@@ -205,9 +205,9 @@ impl OpenTypesCache {
 
 /// The request that Karpenter sends for a claim.
 fn choose(step: &mut Step<'_>, claim: &Claim) -> Result<LaunchRequest, SelectionError> {
-    let (karpenter, weighs_open_types) = (step.own.settings.release, step.own.behaviour.weighs_open_types);
+    let (karpenter, weighs_open_types) = (step.karpenter.settings.release, step.karpenter.behaviour.weighs_open_types);
     let (check, min_values) = (step.cluster.check(), cluster_view::options(step).min_values);
-    let Karpenter { instance_types, open_types, .. } = &mut *step.own;
+    let Karpenter { instance_types, open_types, .. } = &mut *step.karpenter;
     let Claim { pool, requirements, requests, types, .. } = claim;
     let view = LaunchView { karpenter, requirements, requests, types: &[], min_values };
     let choices = |types: &[u32]| instance_types.choices(*pool, types, requirements);
@@ -238,14 +238,14 @@ fn choose(step: &mut Step<'_>, claim: &Claim) -> Result<LaunchRequest, Selection
 fn refused(step: &mut Step<'_>, now: SimTime, node: NodeId, mut claim: Claim, error: CallRefused) {
     let fact = if error.throttled { Fact::CallThrottled } else { Fact::CallFailed };
     step.note_node(node, fact, error.message.clone());
-    if step.own.settings.provider == Provider::Plain {
+    if step.karpenter.settings.provider == Provider::Plain {
         return try_again(step, now, node, claim);
     }
     claim.refusals += 1;
     let state = step.cluster.node(node);
-    let (age, latest) = (now - state.created, state.created + step.own.behaviour.launch_timeout);
+    let (age, latest) = (now - state.created, state.created + step.karpenter.behaviour.launch_timeout);
     let by_sdk = !claim.refusals.is_multiple_of(SDK_ATTEMPTS);
-    let by_karpenter = step.own.behaviour.retries_launches && age < step.own.behaviour.launch_timeout;
+    let by_karpenter = step.karpenter.behaviour.retries_launches && age < step.karpenter.behaviour.launch_timeout;
     if !by_sdk && !by_karpenter {
         return termination::give_up(step, now, node, &error.message);
     }
@@ -253,19 +253,19 @@ fn refused(step: &mut Step<'_>, now: SimTime, node: NodeId, mut claim: Claim, er
     let longest = (BACKOFF * i64::from(1_u32 << exponent.min(6))).min(BACKOFF_MAX);
     let wait =
         if by_sdk { step.outside.draw(Draw::Retry(state.name.as_str(), claim.refusals, longest)) } else { longest };
-    step.own.launching.insert(node, claim);
+    step.karpenter.launching.insert(node, claim);
     step.wake((now + wait).min(latest).max(now), Timer::Launch(node));
 }
 
 /// A provider without an SDK failed: the claim is handed to it again, ever more slowly, until it is too old.
 fn try_again(step: &mut Step<'_>, now: SimTime, node: NodeId, mut claim: Claim) {
-    if now - whole(step.cluster.node(node).created) >= step.own.behaviour.launch_timeout {
-        let reason = format!("the launch failed for {}", step.own.behaviour.launch_timeout);
+    if now - whole(step.cluster.node(node).created) >= step.karpenter.behaviour.launch_timeout {
+        let reason = format!("the launch failed for {}", step.karpenter.behaviour.launch_timeout);
         return termination::give_up(step, now, node, &reason);
     }
     let again = now + (BACKOFF * i64::from(1_u32 << claim.refusals.min(6))).min(BACKOFF_MAX);
     claim.refusals += 1;
-    step.own.launching.insert(node, claim);
+    step.karpenter.launching.insert(node, claim);
     step.act(Action::Launch { claim: node, begins: again, called: again });
 }
 
@@ -277,19 +277,19 @@ fn launched(
     instance: LaunchedInstance,
     (claim, tenancy): (&Claim, Symbol),
 ) {
-    let types = &step.own.instance_types[claim.pool];
+    let types = &step.karpenter.instance_types[claim.pool];
     let Some(kind) = position(types, instance.instance_type).map(|place| &types[place]) else { return };
     let mut labels = labels_of_launched(kind, instance.zone, instance.capacity_type, tenancy);
     let capacity_type = if instance.reservation.is_some() { well_known::RESERVED } else { instance.capacity_type };
     let (capacity, allocatable) = (kind.capacity.clone(), kind.allocatable.clone());
-    let on_aws = step.own.settings.provider == Provider::Aws;
+    let on_aws = step.karpenter.settings.provider == Provider::Aws;
     if on_aws {
         reservations::label(&mut labels, instance.reservation, reservations::is_block(step, instance.reservation));
     }
     let image_for = if on_aws { images::launched(step, node) } else { None };
     let launched = LaunchedNode { instance, capacity_type, labels, capacity, allocatable, image_for };
     step.act(Action::Launched(node, Box::new(launched)));
-    if step.own.behaviour.awaits_registration {
+    if step.karpenter.behaviour.awaits_registration {
         let latest = (whole(step.cluster.node(node).created) + REGISTRATION_TIMEOUT).max(now);
         step.wake(latest, Timer::RegistrationOverdue(node));
     }
@@ -318,10 +318,10 @@ fn allows_spot(pool: &nodecast_model::domain::NodePool, key: Symbol) -> bool {
 
 /// Every pool that could not deliver is avoided for a while, even when another one did.
 fn remember_errors(step: &mut Step<'_>, now: SimTime, capacity_type: Option<Symbol>, answer: &LaunchAnswer) {
-    let Some(memory) = step.own.behaviour.avoids_for else { return };
+    let Some(memory) = step.karpenter.behaviour.avoids_for else { return };
     let until = now + memory;
     for error in &answer.errors {
-        let whole_zone = match (step.own.behaviour.full_subnets, error.code == NO_ADDRESSES) {
+        let whole_zone = match (step.karpenter.behaviour.full_subnets, error.code == NO_ADDRESSES) {
             (FullSubnets::Forgotten, true) => continue,
             (FullSubnets::OfZone, true) => true,
             _ => false,
@@ -329,7 +329,7 @@ fn remember_errors(step: &mut Step<'_>, now: SimTime, capacity_type: Option<Symb
         if whole_zone {
             avoid_zone(step, error.zone, until);
         } else if let Some(capacity_type) = error.capacity_type.or(capacity_type) {
-            step.own.unavailable.insert((error.instance_type, error.zone, capacity_type), until);
+            step.karpenter.unavailable.insert((error.instance_type, error.zone, capacity_type), until);
         }
     }
 }
@@ -339,13 +339,13 @@ fn remember_errors(step: &mut Step<'_>, now: SimTime, capacity_type: Option<Symb
 /// Deviation: from v1.13, Karpenter caches each full subnet separately, and the zone when all its subnets are full.
 /// Here EC2 reports only when all are full.
 fn avoid_zone(step: &mut Step<'_>, zone: Symbol, until: SimTime) {
-    let types = step.own.instance_types.iter().flat_map(|types| types.iter());
-    let there = types.flat_map(|own| own.offerings.iter().map(move |offering| (own.name, offering)));
+    let types = step.karpenter.instance_types.iter().flat_map(|types| types.iter());
+    let there = types.flat_map(|instance_type| instance_type.offerings.iter().map(move |offering| (instance_type.name, offering)));
     let keys: BTreeSet<OfferingKey> = there
         .filter(|(_, offering)| offering.zone == zone)
         .map(|(name, offering)| (name, zone, offering.capacity_type))
         .collect();
     for key in keys {
-        step.own.unavailable.insert(key, until);
+        step.karpenter.unavailable.insert(key, until);
     }
 }

@@ -43,7 +43,7 @@ impl Pace {
 
 /// When the launch call of a claim is made that is made now.
 pub(super) fn launch_begins(step: &mut Step<'_>, now: SimTime) -> SimTime {
-    let Some(pace) = &mut step.own.pace else { return now };
+    let Some(pace) = &mut step.karpenter.pace else { return now };
     let (at, before) = pace.claims;
     let before = if at == now { before } else { 0 };
     pace.claims = (now, before + 1);
@@ -52,7 +52,7 @@ pub(super) fn launch_begins(step: &mut Step<'_>, now: SimTime) -> SimTime {
 
 /// When an eviction is asked for that is due now.
 pub(super) fn eviction_at(step: &mut Step<'_>, now: SimTime) -> SimTime {
-    step.own.pace.as_mut().map_or(now, |pace| pace.limit.reserve(now))
+    step.karpenter.pace.as_mut().map_or(now, |pace| pace.limit.reserve(now))
 }
 
 /// How long after the deletion of a node's claim its pods are first evicted: the claim's controller deletes the node, the node's
@@ -62,7 +62,7 @@ pub(super) fn eviction_at(step: &mut Step<'_>, now: SimTime) -> SimTime {
 /// Source: Karpenter core v1.13.0 `pkg/controllers/disruption/queue.go` (`waitOrTerminate`), `pkg/controllers/nodeclaim/lifecycle/controller.go`
 /// (`finalize`), `pkg/controllers/node/termination/controller.go` (`awaitDrain`), `pkg/controllers/node/termination/terminator/eviction.go`.
 pub(super) fn until_eviction(step: &Step<'_>) -> SimDuration {
-    match (&step.own.pace, step.own.behaviour.makes_claims) {
+    match (&step.karpenter.pace, step.karpenter.behaviour.makes_claims) {
         (None, _) => SimDuration::ZERO,
         (Some(_), false) => DELETION,
         (Some(_), true) => DELETION * 2,
@@ -73,12 +73,12 @@ pub(super) fn until_eviction(step: &Step<'_>) -> SimDuration {
 ///
 /// Source: Karpenter core v1.13.0 `pkg/controllers/disruption/queue.go`, `markDisrupted`.
 pub(super) fn marking(step: &Step<'_>) -> SimDuration {
-    if step.own.pace.is_some() { MARKING } else { SimDuration::ZERO }
+    if step.karpenter.pace.is_some() { MARKING } else { SimDuration::ZERO }
 }
 
 /// A node that Karpenter launched may be initialized: it is looked at in a moment, or at once where that takes no time.
 pub(super) fn look_at_initialization(step: &mut Step<'_>, now: SimTime, node: NodeId) {
-    if step.own.pace.is_none() || !step.has_disruption_loop() {
+    if step.karpenter.pace.is_none() || !step.has_disruption_loop() {
         return step.look_at_initialization(now, node);
     }
     let (median, sigma) = INITIALIZATION;

@@ -36,18 +36,18 @@ pub(super) fn pass(step: &mut Step<'_>, now: SimTime) {
     }
     let mut pods = taken_on(step, now);
     pods.extend(leaving_pods(step, now));
-    if pods.is_empty() && step.own.buffers.is_empty() {
+    if pods.is_empty() && step.karpenter.buffers.is_empty() {
         return;
     }
-    step.own.passes += 1;
+    step.karpenter.passes += 1;
     refresh(step, now);
     let known = known_nodes(step);
     let plan = pack(step, &known, &pods);
     let passing = Passing { known, pods, plan };
-    let Some(time) = step.own.settings.time else { return carry_out(step, now, passing) };
+    let Some(time) = step.karpenter.settings.time else { return carry_out(step, now, passing) };
     let took = at_speed(model::pass(&passing.plan.work), time.speed_percent);
     step.act(Action::Takes { what: Busy::Pass, took, cut: !passing.plan.unreached.is_empty() });
-    step.own.passing = Some(Box::new(passing));
+    step.karpenter.passing = Some(Box::new(passing));
     batching::pass_begins(step);
     step.wake(now + took, Timer::PassFinished);
 }
@@ -64,7 +64,7 @@ pub(super) struct Passing {
 
 /// The time of the pass is over: what it came to by what it saw at its start is carried out.
 pub(super) fn finished(step: &mut Step<'_>, now: SimTime) {
-    if let Some(passing) = step.own.passing.take() {
+    if let Some(passing) = step.karpenter.passing.take() {
         carry_out(step, now, *passing);
     }
     batching::pass_ends(step, now);
@@ -76,7 +76,7 @@ pub(super) fn provisionable(step: &Step<'_>, now: SimTime) -> Vec<PodId> {
         let state = step.cluster.pod(*pod);
         !state.daemon
             && !assignment::is_assigned(step, now, *pod)
-            && takes_on_in(&state.spec, step.own.settings.release).is_ok()
+            && takes_on_in(&state.spec, step.karpenter.settings.release).is_ok()
     };
     step.outside.unschedulable_pods(step.cluster).into_iter().filter(wanted).collect()
 }
@@ -94,7 +94,7 @@ fn taken_on(step: &mut Step<'_>, now: SimTime) -> Vec<PodId> {
         // Pods of one workload share their specification.
         match *verdicts
             .entry(Arc::as_ptr(&state.spec))
-            .or_insert_with(|| takes_on_in(&state.spec, step.own.settings.release))
+            .or_insert_with(|| takes_on_in(&state.spec, step.karpenter.settings.release))
         {
             Ok(()) => taken.push(pod),
             Err(LeftOut::NotForKarpenter) => {}
@@ -112,7 +112,7 @@ fn taken_on(step: &mut Step<'_>, now: SimTime) -> Vec<PodId> {
 /// Source: Karpenter core v1.13 `pkg/utils/node/node.go`, `GetCurrentlyReschedulablePods`. Releases before v1.4 do not ask for
 /// budgets.
 fn leaving_pods(step: &Step<'_>, now: SimTime) -> Vec<PodId> {
-    let (asks_budgets, asks_pods) = (step.own.behaviour.leaves_blocked_pods, step.own.behaviour.leaves_protected_pods);
+    let (asks_budgets, asks_pods) = (step.karpenter.behaviour.leaves_blocked_pods, step.karpenter.behaviour.leaves_protected_pods);
     let leaving = |&&node: &&NodeId| is_marked(step, node) && step.cluster.node(node).phase == NodePhase::Registered;
     step.cluster
         .live_nodes()
@@ -187,7 +187,7 @@ fn is_fully_blocked(step: &Step<'_>, pod: PodId) -> bool {
 pub(super) fn refresh(step: &mut Step<'_>, now: SimTime) {
     reservations::refresh(step, now);
     daemons::learn(step, now);
-    let karpenter = &mut *step.own;
+    let karpenter = &mut *step.karpenter;
     karpenter.unavailable.expire(now);
     let stale = std::mem::take(&mut karpenter.offerings_stale);
     let concerned = karpenter.unavailable.take_concerned();
@@ -198,7 +198,7 @@ pub(super) fn refresh(step: &mut Step<'_>, now: SimTime) {
 
 /// States the prices last read and the capacity errors that are remembered in some offerings, or in all.
 fn state_offerings(step: &mut Step<'_>, concerned: Option<&[OfferingKey]>) {
-    let karpenter = &mut *step.own;
+    let karpenter = &mut *step.karpenter;
     let (unavailable, rates, withdrawn) = (&karpenter.unavailable, &karpenter.prices.rates, &karpenter.withdrawn);
     let version = karpenter.settings.release;
     let state = |name: Symbol, offering: &Offering| {
@@ -218,7 +218,7 @@ fn state_offerings(step: &mut Step<'_>, concerned: Option<&[OfferingKey]>) {
         None if has_fixed_places(version) => lists.change_offers().iter_mut().flatten().for_each(whole),
         // The labels of these releases' types say where they are available.
         Some(some) => {
-            let names: FxHashSet<Symbol> = some.iter().map(|own| own.0).collect();
+            let names: FxHashSet<Symbol> = some.iter().map(|pair| pair.0).collect();
             lists.change().iter_mut().flatten().filter(|entry| names.contains(&entry.name)).for_each(whole);
         }
         None => lists.change().iter_mut().flatten().for_each(whole),
@@ -242,13 +242,13 @@ fn pack(step: &Step<'_>, known: &[NodeId], pods: &[PodId]) -> PackingPlan {
         })
         .collect();
     let mut pending: Vec<PendingPod<'_>> = pods.iter().map(|&pod| pending_pod(step, pod)).collect();
-    pending.extend(step.own.buffers.pending());
+    pending.extend(step.karpenter.buffers.pending());
     let situation = Situation { nodes: &nodes, pods: &pending, reserved: ReservedMode::Strict, ties: ties(step) };
-    let time = step.own.settings.time.filter(|_| step.own.behaviour.limits_passes);
+    let time = step.karpenter.settings.time.filter(|_| step.karpenter.behaviour.limits_passes);
     let most = time.map(|time| work_within(model::PASS_LIMIT, time.speed_percent));
-    let kind = step.own.settings.flags.packer;
+    let kind = step.karpenter.settings.flags.packer;
     with_packing_setup(step, |setup| {
-        let mut packer = step.own.instance_types.packer(&step.own.pools, setup);
+        let mut packer = step.karpenter.instance_types.packer(&step.karpenter.pools, setup);
         match kind {
             PackerKind::Karpenter => packer.get().pack_within(&situation, most),
             PackerKind::CostAware => {
@@ -277,9 +277,9 @@ fn bound_pods<'a>(step: &'a Step<'_>, node: NodeId, to_place: &FxHashSet<PodId>)
 
 /// Nominates nodes, makes claims, and says of the rest why it cannot be placed.
 fn carry_out(step: &mut Step<'_>, now: SimTime, Passing { known, pods, plan }: Passing) {
-    let behaviour = step.own.behaviour;
-    let until = now + step.own.nomination_window();
-    step.own.buffers.placed(&known, &plan, pods.len());
+    let behaviour = step.karpenter.behaviour;
+    let until = now + step.karpenter.nomination_window();
+    step.karpenter.buffers.placed(&known, &plan, pods.len());
     // Behind the pods stand those of CapacityBuffers, which nominate nothing and of which nothing is said.
     let is_real = |pod: &&usize| **pod < pods.len();
     for placement in &plan.existing {
@@ -308,7 +308,7 @@ fn carry_out(step: &mut Step<'_>, now: SimTime, Passing { known, pods, plan }: P
     let message = format!(
         "found {}{}; {} will fit {}",
         counted(pods.len() as u64, "provisionable pod", "provisionable pods"),
-        if step.own.buffers.is_empty() { "" } else { " and those of capacity buffers" },
+        if step.karpenter.buffers.is_empty() { "" } else { " and those of capacity buffers" },
         counted(plan.claims.len() as u64, "new node", "new nodes"),
         counted(placed as u64, "pod", "pods")
     );
@@ -317,20 +317,20 @@ fn carry_out(step: &mut Step<'_>, now: SimTime, Passing { known, pods, plan }: P
         if behaviour.asks_limits_again && exceeds_limits(step, claim.pool) {
             let message = format!("NodePool {}: over its limits, no node is launched", claim.node_pool);
             step.note(Fact::LaunchFailed, message);
-            let own = claim.pods.iter().filter(is_real).map(|&pod| pods[pod]).collect();
-            note_limit(step, claim.node_pool, false, own);
+            let pod = claim.pods.iter().filter(is_real).map(|&pod| pods[pod]).collect();
+            note_limit(step, claim.node_pool, false, pod);
             continue;
         }
-        let own: Vec<PodId> = claim.pods.iter().filter(is_real).map(|&pod| pods[pod]).collect();
+        let pod_ids: Vec<PodId> = claim.pods.iter().filter(is_real).map(|&pod| pods[pod]).collect();
         // From v1 on a claim is nominated only when a later pass puts pods on it.
         let nominated_until = behaviour.nominates_claims.then_some(until);
-        make_claim(step, claim, Purpose::Pods { pods: own, nominated_until });
+        make_claim(step, claim, Purpose::Pods { pods: pod_ids, nominated_until });
     }
 }
 
 /// Says which pods wait because of the limits of a pool, or of that on its nodes alone.
 fn note_limit(step: &mut Step<'_>, node_pool: Symbol, is_on_nodes: bool, pods: Vec<PodId>) {
-    let Some(pool) = step.own.pools.iter().find(|pool| pool.name == node_pool) else { return };
+    let Some(pool) = step.karpenter.pools.iter().find(|pool| pool.name == node_pool) else { return };
     let named = |(resource, _): &(ResourceName, i64)| !is_on_nodes || *resource == ResourceName::NODES;
     let limits = pool.limits.iter().filter(named).collect();
     step.act(Action::LimitReached { node_pool, limits, pods });
@@ -341,7 +341,7 @@ fn note_limit(step: &mut Step<'_>, node_pool: Symbol, is_on_nodes: bool, pods: V
 /// Source: Karpenter core v1.13 `pkg/apis/v1/nodepool.go`, `Limits.ExceededBy`; `pkg/controllers/state/cluster.go`,
 /// `updateNodePoolResources`.
 pub(super) fn exceeds_limits(step: &Step<'_>, pool: usize) -> bool {
-    let pool = &step.own.pools[pool];
+    let pool = &step.karpenter.pools[pool];
     if pool.limits.is_empty() {
         return false;
     }
@@ -361,11 +361,11 @@ pub(super) fn exceeds_limits(step: &Step<'_>, pool: usize) -> bool {
 
 /// The capacity types that a claim may have and of which one of its types has an available offering, in order of name.
 pub(super) fn capacity_types(step: &Step<'_>, claim: &PlannedClaim) -> Vec<Symbol> {
-    let lists = &step.own.instance_types;
+    let lists = &step.karpenter.instance_types;
     let types = &lists[claim.pool];
-    let offerings = claim.instance_types.iter().flat_map(|own| &types[own.index as usize].offerings);
+    let offerings = claim.instance_types.iter().flat_map(|instance_type| &types[instance_type.index as usize].offerings);
     let terms = Terms::new(&claim.requirements, well_known::CAPACITY_TYPE);
-    let most = lists.capacity_types(claim.pool).iter().filter(|&&own| terms.allow_capacity_type(own)).count();
+    let most = lists.capacity_types(claim.pool).iter().filter(|&&capacity_type| terms.allow_capacity_type(capacity_type)).count();
     let mut found: Vec<Symbol> = Vec::with_capacity(most);
     for offering in offerings.filter(|offering| offering.available) {
         if found.len() == most {
@@ -405,10 +405,10 @@ pub(super) enum Purpose {
 
 /// Asks for a claim.
 pub(super) fn make_claim(step: &mut Step<'_>, plan: PlannedClaim, purpose: Purpose) {
-    let count = step.own.claims_made.entry(plan.node_pool).or_insert(0);
+    let count = step.karpenter.claims_made.entry(plan.node_pool).or_insert(0);
     *count += 1;
     let number = *count;
-    let template = Arc::clone(&step.own.pools[plan.pool]);
+    let template = Arc::clone(&step.karpenter.pools[plan.pool]);
     let new = NewClaim {
         number,
         text: launch_text(&plan),
@@ -427,16 +427,16 @@ pub(super) fn make_claim(step: &mut Step<'_>, plan: PlannedClaim, purpose: Purpo
     let types = plan.instance_types.iter().map(|kind| kind.index).collect();
     let PlannedClaim { pool, requirements, requests, .. } = plan;
     let claim = Claim { pool, requirements, requests, types, refusals: 0, sent: None };
-    step.own.making.push_back(Making { template, claim, purpose });
+    step.karpenter.making.push_back(Making { template, claim, purpose });
 }
 
 /// A claim is there: asks for its launch.
 pub(super) fn claim_created(step: &mut Step<'_>, now: SimTime, node: NodeId) {
-    let Some(Making { template, claim, purpose }) = step.own.making.pop_front() else { return };
+    let Some(Making { template, claim, purpose }) = step.karpenter.making.pop_front() else { return };
     if let Some(age) = template.expire_after {
         step.wake(whole(now) + age, Timer::Expired(node));
     }
-    step.own.nodes.insert(node, ClaimState::new(template));
+    step.karpenter.nodes.insert(node, ClaimState::new(template));
     launch::request(step, now, node, claim);
     match purpose {
         Purpose::Pods { pods, nominated_until } => {
@@ -445,7 +445,7 @@ pub(super) fn claim_created(step: &mut Step<'_>, now: SimTime, node: NodeId) {
                 nominate(step, node, until);
             }
         }
-        Purpose::Replaces(command) => step.own.commands.replaced(command, node),
+        Purpose::Replaces(command) => step.karpenter.commands.replaced(command, node),
         Purpose::Fill => {}
     }
 }

@@ -93,50 +93,50 @@ pub(super) fn start(step: &mut Step<'_>, now: SimTime, id: CommandId, mut propos
     for claim in std::mem::take(&mut proposal.replacements) {
         provisioning::make_claim(step, claim, Purpose::Replaces(id));
     }
-    step.own.commands.starting.insert(id, Starting { proposal, awaited: Vec::new() });
+    step.karpenter.commands.starting.insert(id, Starting { proposal, awaited: Vec::new() });
     step.next(Stage::CommandMade(id));
     true
 }
 
 /// The replacements of a command have been made: looks at it for the first time.
 pub(super) fn made(step: &mut Step<'_>, now: SimTime, id: CommandId) {
-    let Some(Starting { proposal, awaited }) = step.own.commands.starting.remove(&id) else { return };
+    let Some(Starting { proposal, awaited }) = step.karpenter.commands.starting.remove(&id) else { return };
     step.act(Action::Replaced(id, awaited.clone()));
     for node in &proposal.nodes {
-        if let Some(claim) = step.own.nodes.get_mut(node) {
+        if let Some(claim) = step.karpenter.nodes.get_mut(node) {
             claim.marked = true;
             claim.queued = true;
         }
     }
-    let until = now + step.own.nomination_window();
+    let until = now + step.karpenter.nomination_window();
     for &node in &proposal.destinations {
         nominate(step, node, until);
     }
     let running = Running { nodes: proposal.nodes, awaited, started: now, end: proposal.end };
-    step.own.commands.running.insert(id, running);
+    step.karpenter.commands.running.insert(id, running);
     look(step, now, id);
 }
 
 /// The nodes of a command that took too long have been deleted.
 pub(super) fn late(step: &mut Step<'_>, now: SimTime, id: CommandId) {
-    if let Some(running) = step.own.commands.late.remove(&id) {
+    if let Some(running) = step.karpenter.commands.late.remove(&id) {
         roll_back(step, now, id, &running, "the command took too long");
     }
 }
 
 /// Looks whether a command can be finished or has to be given up.
 pub(super) fn look(step: &mut Step<'_>, now: SimTime, id: CommandId) {
-    let queued: usize = step.own.commands.running.values().map(|own| own.nodes.len()).sum();
-    let Some(mut running) = step.own.commands.running.remove(&id) else { return };
+    let queued: usize = step.karpenter.commands.running.values().map(|command| command.nodes.len()).sum();
+    let Some(mut running) = step.karpenter.commands.running.remove(&id) else { return };
     running.awaited.retain(|&node| !step.cluster.node(node).initialized);
     let lost = |node: &NodeId| step.cluster.node(*node).phase == NodePhase::Gone;
     let failure = running.awaited.iter().any(lost).then_some("a replacement is gone");
-    let longest = if step.own.behaviour.scales_command_timeout { timeout(queued) } else { TIMEOUT_LEAST };
+    let longest = if step.karpenter.behaviour.scales_command_timeout { timeout(queued) } else { TIMEOUT_LEAST };
     let late = now - running.started > longest;
     if failure.is_none() && running.awaited.is_empty() {
         finish(step, now, &running);
         if late {
-            step.own.commands.late.insert(id, running);
+            step.karpenter.commands.late.insert(id, running);
             step.next(Stage::CommandLate(id));
         } else {
             step.act(Action::Finish(id));
@@ -146,7 +146,7 @@ pub(super) fn look(step: &mut Step<'_>, now: SimTime, id: CommandId) {
     match failure.or(late.then_some("the command took too long")) {
         Some(reason) => roll_back(step, now, id, &running, reason),
         None => {
-            step.own.commands.running.insert(id, running);
+            step.karpenter.commands.running.insert(id, running);
             let drift = step.slip(LateTimer::CommandPoll, id.0, now);
             step.wake(now + POLL + drift, Timer::CommandPoll(id));
         }
@@ -162,7 +162,7 @@ fn timeout(queued: usize) -> SimDuration {
 /// Removes the nodes of a command.
 fn finish(step: &mut Step<'_>, now: SimTime, running: &Running) {
     for &node in &running.nodes {
-        if let Some(claim) = step.own.nodes.get_mut(&node) {
+        if let Some(claim) = step.karpenter.nodes.get_mut(&node) {
             claim.queued = false;
         }
         if step.cluster.node(node).phase != NodePhase::Gone {
@@ -174,7 +174,7 @@ fn finish(step: &mut Step<'_>, now: SimTime, running: &Running) {
 /// Gives a command up: its nodes take pods again. Replacements that were launched stay.
 fn roll_back(step: &mut Step<'_>, now: SimTime, id: CommandId, running: &Running, reason: &str) {
     for &node in &running.nodes {
-        if let Some(claim) = step.own.nodes.get_mut(&node) {
+        if let Some(claim) = step.karpenter.nodes.get_mut(&node) {
             claim.marked = false;
             claim.queued = false;
         }
@@ -187,7 +187,7 @@ fn roll_back(step: &mut Step<'_>, now: SimTime, id: CommandId, running: &Running
 /// Takes the taint off nodes that no command concerns and that are not on their way out; whether there are any.
 pub(super) fn clean_up(step: &mut Step<'_>) -> bool {
     let left_over: Vec<NodeId> = step
-        .own
+        .karpenter
         .nodes
         .iter()
         .filter(|(node, claim)| {
@@ -206,7 +206,7 @@ fn untaint(step: &mut Step<'_>, node: NodeId) {
     if step.cluster.node(node).deletion_requested.is_some() {
         return;
     }
-    let Some(claim) = step.own.nodes.get_mut(&node) else { return };
+    let Some(claim) = step.karpenter.nodes.get_mut(&node) else { return };
     if std::mem::take(&mut claim.tainted) {
         let key = leaving(step).key;
         step.act(Action::Untaint(node, key));
@@ -217,7 +217,7 @@ fn untaint(step: &mut Step<'_>, node: NodeId) {
 /// The taint of nodes that are on their way out: the release's own, or that of `kubectl cordon`.
 pub(super) fn leaving(step: &Step<'_>) -> Taint {
     let taint = |key| Taint::new(key, TaintEffect::NoSchedule);
-    match step.own.behaviour.leaving_mark {
+    match step.karpenter.behaviour.leaving_mark {
         LeavingMark::Cordon => taint(well_known::TAINT_UNSCHEDULABLE),
         LeavingMark::Disruption => Taint { value: Symbol::new("disrupting"), ..taint(well_known::TAINT_DISRUPTION) },
         LeavingMark::Disrupted => taint(well_known::TAINT_DISRUPTED),

@@ -21,15 +21,15 @@ const EXHAUSTED: SimDuration = SimDuration::from_secs(24 * 3_600);
 
 /// Brings the room of every reservation up to date.
 pub(super) fn refresh(step: &mut Step<'_>, now: SimTime) {
-    if !step.own.settings.reservations {
+    if !step.karpenter.settings.reservations {
         return;
     }
-    let (outside, karpenter) = (step.outside, &mut *step.own);
+    let (outside, karpenter) = (step.outside, &mut *step.karpenter);
     let leaves_out = karpenter.behaviour.leaves_out_ending_blocks;
-    let ends = |own: &Reservation| leaves_out && own.block_ends.is_some_and(|end| end - BLOCK_LEAD <= now);
-    let room = |own: &Reservation| if ends(own) { 0 } else { outside.reservation_room(own.id, now) };
+    let ends = |reservation: &Reservation| leaves_out && reservation.block_ends.is_some_and(|end| end - BLOCK_LEAD <= now);
+    let room = |reservation: &Reservation| if ends(reservation) { 0 } else { outside.reservation_room(reservation.id, now) };
     let known = karpenter.instance_types.iter().flatten().flat_map(|entry| &entry.offerings);
-    if known.filter_map(|offering| offering.reservation.as_ref()).all(|own| own.free == room(own)) {
+    if known.filter_map(|offering| offering.reservation.as_ref()).all(|reservation| reservation.free == room(reservation)) {
         return;
     }
     karpenter.offerings_stale = true;
@@ -47,7 +47,7 @@ pub(super) fn remember_errors(step: &mut Step<'_>, now: SimTime, request: &Launc
         for wanted in &request.overrides {
             let named = wanted.instance_type == error.instance_type && wanted.zone == error.zone;
             if let Some(id) = wanted.reservation.filter(|_| named) {
-                step.own.unavailable.insert((wanted.instance_type, wanted.zone, id), now + EXHAUSTED);
+                step.karpenter.unavailable.insert((wanted.instance_type, wanted.zone, id), now + EXHAUSTED);
             }
         }
     }
@@ -68,9 +68,9 @@ pub(super) fn begin(step: &mut Step<'_>, at: SimTime) {
 
 /// When each Capacity Block ends that some type is offered from.
 fn ends(step: &Step<'_>) -> BTreeMap<Symbol, SimTime> {
-    let offerings = step.own.instance_types.iter().flatten().flat_map(|entry| &entry.offerings);
-    let known = offerings.filter_map(|own| own.reservation);
-    known.filter_map(|own| Some((own.id, own.block_ends?))).collect()
+    let offerings = step.karpenter.instance_types.iter().flatten().flat_map(|entry| &entry.offerings);
+    let known = offerings.filter_map(|offering| offering.reservation);
+    known.filter_map(|item| Some((item.id, item.block_ends?))).collect()
 }
 
 /// Nodes of blocks that are about to end are removed, and it looks again as long as there are such blocks, or blocks that will be.
@@ -83,7 +83,7 @@ pub(super) fn look_at_blocks(step: &mut Step<'_>, now: SimTime) {
             && state.deletion_requested.is_none()
             && end.is_some_and(|&end| end - BLOCK_LEAD <= now)
     };
-    let nodes: Vec<NodeId> = step.own.nodes.keys().copied().filter(ending).collect();
+    let nodes: Vec<NodeId> = step.karpenter.nodes.keys().copied().filter(ending).collect();
     for node in nodes {
         termination::begin(step, now, node, NodeEnd::Interrupted, "its Capacity Block ends in 40 minutes");
     }
@@ -96,10 +96,10 @@ pub(super) fn look_at_blocks(step: &mut Step<'_>, now: SimTime) {
 /// Whether a node with these labels is in a reservation that the class of its pool no longer selects.
 pub(super) fn is_deselected(step: &Step<'_>, pool: Symbol, labels: &Labels) -> bool {
     let Some(id) = labels.get(well_known::CAPACITY_RESERVATION_ID) else { return false };
-    let position = step.own.pools.iter().position(|own| own.name == pool);
-    let Some(types) = position.and_then(|at| step.own.instance_types.get(at)) else { return false };
-    let selected = types.iter().flat_map(|entry| &entry.offerings).filter_map(|own| own.reservation.as_ref());
-    !selected.map(|own| own.id).any(|own| own == id)
+    let position = step.karpenter.pools.iter().position(|this_pool| this_pool.name == pool);
+    let Some(types) = position.and_then(|at| step.karpenter.instance_types.get(at)) else { return false };
+    let selected = types.iter().flat_map(|entry| &entry.offerings).filter_map(|offering| offering.reservation.as_ref());
+    !selected.map(|selected| selected.id).any(|this_id| this_id == id)
 }
 
 /// The reservation `id` has ended: EC2 says of its instances that they are On-Demand, and so do the labels of those that stay.
@@ -110,7 +110,7 @@ pub(super) fn ended(step: &mut Step<'_>, now: SimTime, id: Symbol) {
             && state.phase < NodePhase::Terminating
             && state.deletion_requested.is_none()
     };
-    let nodes: Vec<NodeId> = step.own.nodes.keys().copied().filter(stays_in).collect();
+    let nodes: Vec<NodeId> = step.karpenter.nodes.keys().copied().filter(stays_in).collect();
     for node in nodes {
         let mut labels = step.cluster.node(node).labels.clone();
         label(&mut labels, None, false);

@@ -19,31 +19,31 @@ const POLL: SimDuration = SimDuration::from_secs(60);
 
 /// Whether pools with a fixed number of nodes are looked after.
 pub(super) fn are_on(step: &Step<'_>) -> bool {
-    step.own.settings.flags.gates.static_capacity && step.own.behaviour.knows_static_pools
+    step.karpenter.settings.flags.gates.static_capacity && step.karpenter.behaviour.knows_static_pools
 }
 
 /// Something has changed: the pools are looked at, at this instant.
 pub(super) fn wake(step: &mut Step<'_>, now: SimTime) {
-    if are_on(step) && step.own.pools.iter().any(|pool| pool.replicas.is_some()) {
+    if are_on(step) && step.karpenter.pools.iter().any(|pool| pool.replicas.is_some()) {
         look_at(step, now);
     }
 }
 
 fn look_at(step: &mut Step<'_>, at: SimTime) {
-    if step.own.static_look.is_none_or(|planned| at < planned) {
-        step.own.static_look = Some(at);
+    if step.karpenter.static_look.is_none_or(|planned| at < planned) {
+        step.karpenter.static_look = Some(at);
         step.wake(at, Timer::StaticPools);
     }
 }
 
 /// Brings every such pool to its number of nodes.
 pub(super) fn look(step: &mut Step<'_>, now: SimTime) {
-    if step.own.static_look != Some(now) {
+    if step.karpenter.static_look != Some(now) {
         return;
     }
-    step.own.static_look = None;
-    for pool in 0..step.own.pools.len() {
-        if step.own.pools[pool].replicas.is_some() {
+    step.karpenter.static_look = None;
+    for pool in 0..step.karpenter.pools.len() {
+        if step.karpenter.pools[pool].replicas.is_some() {
             fill(step, now, pool);
             shrink(step, now, pool);
         }
@@ -53,9 +53,9 @@ pub(super) fn look(step: &mut Step<'_>, now: SimTime) {
 
 /// Claims of a pool that are not gone.
 fn claims_of(step: &Step<'_>, pool: usize) -> Vec<NodeId> {
-    let name = step.own.pools[pool].name;
-    let own = |&&node: &&NodeId| step.cluster.node(node).origin.name() == name && step.is_managed(node);
-    step.cluster.live_nodes().iter().filter(own).copied().collect()
+    let name = step.karpenter.pools[pool].name;
+    let matches = |&&node: &&NodeId| step.cluster.node(node).origin.name() == name && step.is_managed(node);
+    step.cluster.live_nodes().iter().filter(matches).copied().collect()
 }
 
 fn count(step: &Step<'_>, claims: &[NodeId]) -> StaticCount {
@@ -75,8 +75,8 @@ fn count(step: &Step<'_>, claims: &[NodeId]) -> StaticCount {
 /// Makes the claims that a pool lacks, whether or not capacity is known to be unavailable: the launch is then refused without a call, and
 /// the next claim follows as soon as the refused one is gone.
 fn fill(step: &mut Step<'_>, now: SimTime, pool: usize) {
-    let missing = count(step, &claims_of(step, pool)).missing(&step.own.pools[pool]);
-    if missing == 0 || !step.own.pools[pool].ready {
+    let missing = count(step, &claims_of(step, pool)).missing(&step.karpenter.pools[pool]);
+    if missing == 0 || !step.karpenter.pools[pool].ready {
         return;
     }
     provisioning::refresh(step, now);
@@ -90,7 +90,7 @@ fn fill(step: &mut Step<'_>, now: SimTime, pool: usize) {
 /// Claims without an instance go first.
 fn shrink(step: &mut Step<'_>, now: SimTime, pool: usize) {
     let claims = claims_of(step, pool);
-    let surplus = count(step, &claims).surplus(&step.own.pools[pool]);
+    let surplus = count(step, &claims).surplus(&step.karpenter.pools[pool]);
     if surplus == 0 {
         return;
     }
@@ -98,10 +98,10 @@ fn shrink(step: &mut Step<'_>, now: SimTime, pool: usize) {
     let starting = |&&node: &&NodeId| step.cluster.node(node).phase == NodePhase::Claimed;
     let mut order: Vec<NodeId> = active.iter().filter(starting).copied().collect();
     order.extend(with_view(step, now, &[], |_, view, nodes| {
-        let own = nodes.iter().enumerate().filter(|(_, node)| active.contains(node));
-        let mut own: Vec<(usize, NodeFacts<'_>)> = own.map(|(at, _)| (at, view.nodes[at])).collect();
-        removal_order(&mut own, now);
-        own.into_iter().map(|(at, _)| nodes[at]).collect::<Vec<NodeId>>()
+        let node = nodes.iter().enumerate().filter(|(_, node)| active.contains(node));
+        let mut item: Vec<(usize, NodeFacts<'_>)> = node.map(|(at, _)| (at, view.nodes[at])).collect();
+        removal_order(&mut item, now);
+        item.into_iter().map(|(at, _)| nodes[at]).collect::<Vec<NodeId>>()
     }));
     for node in order.into_iter().take(usize::try_from(surplus).unwrap_or(0)) {
         termination::begin(step, now, node, NodeEnd::ScaledIn, "its NodePool has more nodes than it wants");

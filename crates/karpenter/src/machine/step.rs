@@ -18,15 +18,15 @@ use nodecast_model::domain::{
 /// What Karpenter remembers, what it can see, and what it has done so far in this step.
 #[derive(Debug)]
 pub(super) struct Step<'a> {
-    pub(super) own: &'a mut Karpenter,
+    pub(super) karpenter: &'a mut Karpenter,
     pub(super) cluster: &'a Cluster,
     pub(super) outside: &'a dyn Outside,
     actions: Vec<Action>,
 }
 
 impl<'a> Step<'a> {
-    pub(super) fn new(own: &'a mut Karpenter, cluster: &'a Cluster, outside: &'a dyn Outside) -> Self {
-        Self { own, cluster, outside, actions: Vec::new() }
+    pub(super) fn new(karpenter: &'a mut Karpenter, cluster: &'a Cluster, outside: &'a dyn Outside) -> Self {
+        Self { karpenter, cluster, outside, actions: Vec::new() }
     }
 
     pub(super) fn into_actions(self) -> Vec<Action> {
@@ -64,7 +64,7 @@ impl<'a> Step<'a> {
 
     /// Whether the release removes nodes by its disruption loop.
     pub(super) fn has_disruption_loop(&self) -> bool {
-        self.own.behaviour.disruption_loop
+        self.karpenter.behaviour.disruption_loop
     }
 
     /// Whether Karpenter launched the node.
@@ -75,7 +75,7 @@ impl<'a> Step<'a> {
     /// The NodePool of a node that Karpenter launched, as it is now.
     pub(super) fn pool_of(&self, node: NodeId) -> Option<&NodePool> {
         let NodeOrigin::NodePool(name) = self.cluster.node(node).origin else { return None };
-        self.own.pools.iter().find(|pool| pool.name == name).map(Arc::as_ref)
+        self.karpenter.pools.iter().find(|pool| pool.name == name).map(Arc::as_ref)
     }
 
     /// Whether the node holds a pod that would have to go elsewhere, or that terminates.
@@ -85,7 +85,7 @@ impl<'a> Step<'a> {
 
     /// Something has changed that could change a decision of consolidation.
     pub(super) fn changed(&mut self, now: SimTime) {
-        self.own.stamp.renew(now);
+        self.karpenter.stamp.renew(now);
     }
 
     /// Takes in what Karpenter is told.
@@ -121,8 +121,8 @@ impl<'a> Step<'a> {
             Input::ClaimChanged(node) => self.make_drift(now, node),
             Input::ReservationEnded(id) => reservations::ended(self, now, id),
             Input::TypeWithdrawn(name) => self.withdraw_type(now, name),
-            Input::BuffersReplaced(own) => buffers::replace(self, now, own),
-            Input::NamespacesReplaced(own) => self.replace_namespaces(own),
+            Input::BuffersReplaced(buffers_replaced) => buffers::replace(self, now, buffers_replaced),
+            Input::NamespacesReplaced(namespaces_replaced) => self.replace_namespaces(namespaces_replaced),
         }
     }
 
@@ -177,9 +177,9 @@ impl<'a> Step<'a> {
 
     /// Karpenter starts. The program has run for a while when a scenario begins: its loops are anywhere between two looks.
     fn begin(&mut self, now: SimTime) {
-        let at = self.own.settings.begins;
+        let at = self.karpenter.settings.begins;
         let phase = self.has_disruption_loop().then(|| disruption::phase(self));
-        if self.own.behaviour.makes_claims {
+        if self.karpenter.behaviour.makes_claims {
             let garbage = termination::garbage_phase(self);
             self.wake(at + garbage, Timer::GarbageCollection);
         }
@@ -209,7 +209,7 @@ impl<'a> Step<'a> {
     }
 
     fn make_drift(&mut self, now: SimTime, node: NodeId) {
-        if let Some(claim) = self.own.nodes.get_mut(&node) {
+        if let Some(claim) = self.karpenter.nodes.get_mut(&node) {
             claim.changed = true;
         }
         claims::look_at_drift(self, now, node);
@@ -217,9 +217,9 @@ impl<'a> Step<'a> {
 
     /// A NodePool is changed: its nodes may be drifted now.
     fn replace_pool(&mut self, now: SimTime, mut pool: NodePool) {
-        apply_api(self.own.settings.release, &mut pool);
-        let Some(own) = self.own.pools.iter_mut().find(|own| own.name == pool.name) else { return };
-        *own = Arc::new(pool);
+        apply_api(self.karpenter.settings.release, &mut pool);
+        let Some(this_pool) = self.karpenter.pools.iter_mut().find(|this_pool| this_pool.name == pool.name) else { return };
+        *this_pool = Arc::new(pool);
         self.changed(now);
         self.look_at_drift_of_all(now);
         static_pools::wake(self, now);
@@ -227,12 +227,12 @@ impl<'a> Step<'a> {
 
     /// A node class is replaced: nodes of it may be drifted now. What was learned of types holds for one set of images.
     fn replace_class(&mut self, now: SimTime, class: NodeClass, types: Vec<(Symbol, Vec<InstanceType>)>) {
-        let classes = &mut self.own.settings.node_classes;
-        let before = classes.iter().position(|own| own.name == class.name).map(|at| classes.remove(at));
+        let classes = &mut self.karpenter.settings.node_classes;
+        let before = classes.iter().position(|this_class| this_class.name == class.name).map(|at| classes.remove(at));
         if before.is_none_or(|before| before.images != class.images) {
-            self.own.learned_memory.retain(|(pool, _), _| !types.iter().any(|(own, _)| own == pool));
+            self.karpenter.learned_memory.retain(|(pool, _), _| !types.iter().any(|(key, _)| key == pool));
         }
-        self.own.settings.node_classes.push(class);
+        self.karpenter.settings.node_classes.push(class);
         for (pool, types) in types {
             self.replace_types(pool, types);
         }
@@ -245,39 +245,39 @@ impl<'a> Step<'a> {
     ///
     /// Source: Karpenter core v1.13 `pkg/controllers/provisioning/scheduling/topology.go`, `buildNamespaceList`.
     fn replace_namespaces(&mut self, namespaces: Vec<(Symbol, Labels)>) {
-        self.own.settings.namespaces = namespaces;
+        self.karpenter.settings.namespaces = namespaces;
         // A packer at rest depends on them, and is kept with the lists of types.
-        self.own.instance_types.change();
+        self.karpenter.instance_types.change();
     }
 
     /// The types of a pool are others. Who remembers a type does so by its place in the list: one that is left out keeps its place and
     /// cannot be had any more, and what is new comes last.
     fn replace_types(&mut self, pool: Symbol, types: Vec<InstanceType>) {
-        let Some(at) = self.own.pools.iter().position(|own| own.name == pool) else { return };
-        let mut new: BTreeMap<Symbol, InstanceType> = types.iter().map(|own| (own.name, own.clone())).collect();
-        let Some(list) = self.own.instance_types.change().get_mut(at) else { return };
-        for own in list.iter_mut() {
-            match new.remove(&own.name) {
-                Some(other) => *own = other,
-                None => own.offerings.clear(),
+        let Some(at) = self.karpenter.pools.iter().position(|this_pool| this_pool.name == pool) else { return };
+        let mut new: BTreeMap<Symbol, InstanceType> = types.iter().map(|instance_type| (instance_type.name, instance_type.clone())).collect();
+        let Some(list) = self.karpenter.instance_types.change().get_mut(at) else { return };
+        for instance_type in list.iter_mut() {
+            match new.remove(&instance_type.name) {
+                Some(other) => *instance_type = other,
+                None => instance_type.offerings.clear(),
             }
         }
-        list.extend(types.into_iter().filter(|own| new.contains_key(&own.name)));
-        for (&(_, name), &memory) in self.own.learned_memory.iter().filter(|((own, _), _)| *own == pool) {
+        list.extend(types.into_iter().filter(|instance_type| new.contains_key(&instance_type.name)));
+        for (&(_, name), &memory) in self.karpenter.learned_memory.iter().filter(|((key, _), _)| *key == pool) {
             learn_memory(list, name, memory, None);
         }
-        self.own.offerings_stale = true;
+        self.karpenter.offerings_stale = true;
     }
 
     /// A NodePool is deleted: nothing is launched for it any more, and the garbage collector deletes the claims that it owns, all
     /// at once. A pool of its name may be applied again.
     fn delete_pool(&mut self, now: SimTime, name: Symbol) {
-        let Some(own) = self.own.pools.iter_mut().find(|own| own.name == name) else { return };
-        *own = Arc::new(NodePool { ready: false, replicas: None, ..NodePool::clone(own) });
+        let Some(pool) = self.karpenter.pools.iter_mut().find(|pool| pool.name == name) else { return };
+        *pool = Arc::new(NodePool { ready: false, replicas: None, ..NodePool::clone(pool) });
         self.changed(now);
         let origin = NodeOrigin::NodePool(name);
         let owned = |node: &&NodeId| self.cluster.node(**node).origin == origin;
-        let claims: Vec<NodeId> = self.own.nodes.keys().filter(owned).copied().collect();
+        let claims: Vec<NodeId> = self.karpenter.nodes.keys().filter(owned).copied().collect();
         for claim in claims {
             if self.cluster.node(claim).phase < NodePhase::Terminating {
                 termination::begin(self, now, claim, NodeEnd::Deleted, "its NodePool was deleted");
@@ -286,7 +286,7 @@ impl<'a> Step<'a> {
     }
 
     pub(super) fn look_at_drift_of_all(&mut self, now: SimTime) {
-        let nodes: Vec<NodeId> = self.own.nodes.keys().copied().collect();
+        let nodes: Vec<NodeId> = self.karpenter.nodes.keys().copied().collect();
         for node in nodes {
             claims::look_at_drift(self, now, node);
         }
@@ -304,7 +304,7 @@ impl<'a> Step<'a> {
             return;
         }
         self.act(Action::Initialize(node));
-        if let Some(claim) = self.own.nodes.get_mut(&node) {
+        if let Some(claim) = self.karpenter.nodes.get_mut(&node) {
             claim.initialized_at = Some(claims::whole(now));
         }
         self.changed(now);
@@ -313,13 +313,13 @@ impl<'a> Step<'a> {
 
     /// A node that Karpenter launched has registered: releases from v1 learn how much memory its type really has.
     fn node_registered(&mut self, node: NodeId, instance_type: Symbol) {
-        if !self.is_managed(node) || !self.own.behaviour.learns_memory {
+        if !self.is_managed(node) || !self.karpenter.behaviour.learns_memory {
             return;
         }
         let memory = self.cluster.node(node).capacity.memory_bytes();
         let Some(pool) = self.pool_of(node).map(|pool| pool.name) else { return };
-        let position = self.own.pools.iter().position(|own| own.name == pool);
-        let karpenter = &mut *self.own;
+        let position = self.karpenter.pools.iter().position(|this_pool| this_pool.name == pool);
+        let karpenter = &mut *self.karpenter;
         let Some(at) = position.filter(|at| *at < karpenter.instance_types.len()) else { return };
         let seen = karpenter.learned_memory.get(&(pool, instance_type)).copied();
         if seen.is_some_and(|least| least <= memory) {
@@ -333,7 +333,7 @@ impl<'a> Step<'a> {
     /// A pod has been bound: the node is in use.
     fn pod_bound(&mut self, now: SimTime, pod: PodId, node: NodeId) {
         self.changed(now);
-        self.own.assigned.remove(&pod);
+        self.karpenter.assigned.remove(&pod);
         if !self.cluster.pod(pod).daemon && self.is_managed(node) {
             claims::pod_event(self, now, node);
             emptiness::in_use(self, node);
@@ -363,12 +363,12 @@ impl<'a> Step<'a> {
 
     /// A node is gone: nothing about it is remembered.
     pub(super) fn node_gone(&mut self, now: SimTime, node: NodeId) {
-        let karpenter = &mut *self.own;
+        let karpenter = &mut *self.karpenter;
         karpenter.launching.remove(&node);
         karpenter.kept_pods.forget(node);
         let launched = karpenter.nodes.remove(&node).is_none_or(|claim| !claim.failed);
         karpenter.empty_since.remove(&node);
-        karpenter.assigned.retain(|_, own| *own != node);
+        karpenter.assigned.retain(|_, item| *item != node);
         // A claim that never had an instance was not part of the state that consolidation looks at.
         if launched {
             self.changed(now);
@@ -378,10 +378,10 @@ impl<'a> Step<'a> {
 
     /// An instance type is no longer to be had: nodes of it drift when their pools are next asked for their types.
     fn withdraw_type(&mut self, now: SimTime, name: Symbol) {
-        self.own.withdrawn.insert(name);
-        self.own.offerings_stale = true;
+        self.karpenter.withdrawn.insert(name);
+        self.karpenter.offerings_stale = true;
         self.changed(now);
-        let nodes: Vec<NodeId> = self.own.nodes.keys().copied().collect();
+        let nodes: Vec<NodeId> = self.karpenter.nodes.keys().copied().collect();
         for node in nodes {
             let at = claims::next_look_at_type(self, now, node);
             self.wake(at, Timer::DriftLook(node));
@@ -390,8 +390,8 @@ impl<'a> Step<'a> {
 
     /// The next command.
     pub(super) fn next_command(&mut self) -> CommandId {
-        let id = CommandId(self.own.commands.proposed);
-        self.own.commands.proposed += 1;
+        let id = CommandId(self.karpenter.commands.proposed);
+        self.karpenter.commands.proposed += 1;
         id
     }
 }

@@ -60,18 +60,18 @@ pub(super) fn drain_begins(step: &mut Step<'_>, now: SimTime, node: NodeId) {
 /// The node is being deleted: it is tainted and drains.
 pub(super) fn drain(step: &mut Step<'_>, now: SimTime, node: NodeId) {
     taint(step, now, node);
-    if let Some(claim) = step.own.nodes.get_mut(&node) {
+    if let Some(claim) = step.karpenter.nodes.get_mut(&node) {
         claim.draining_since = Some(now);
     }
     drain_poll(step, now, node);
-    if step.own.behaviour.draining_nodes_trigger {
+    if step.karpenter.behaviour.draining_nodes_trigger {
         batching::node_trigger(step, now, node);
     }
 }
 
 /// The longest time that the drain may take, as the claim says.
 fn set_termination_time(step: &mut Step<'_>, now: SimTime, node: NodeId) {
-    if let Some(claim) = step.own.nodes.get_mut(&node)
+    if let Some(claim) = step.karpenter.nodes.get_mut(&node)
         && let Some(grace) = claim.template.termination_grace_period
         && claim.termination_time.is_none()
     {
@@ -85,26 +85,26 @@ pub(super) fn deleted_while_launching(step: &mut Step<'_>, now: SimTime, node: N
 }
 
 fn is_lost(step: &Step<'_>, node: NodeId) -> bool {
-    step.own.nodes.get(&node).is_some_and(|claim| claim.instance_gone)
+    step.karpenter.nodes.get(&node).is_some_and(|claim| claim.instance_gone)
 }
 
 /// Taints a node so that it takes no more pods.
 pub(super) fn taint(step: &mut Step<'_>, now: SimTime, node: NodeId) {
     let taint = queue::leaving(step);
-    let Some(claim) = step.own.nodes.get_mut(&node) else { return };
+    let Some(claim) = step.karpenter.nodes.get_mut(&node) else { return };
     if std::mem::replace(&mut claim.tainted, true) {
         return;
     }
     step.act(Action::Taint(node, taint));
     step.note_node(node, Fact::NodeTainted, taint.key.as_str());
-    if step.own.behaviour.leaving_nodes_trigger {
+    if step.karpenter.behaviour.leaving_nodes_trigger {
         batching::node_trigger(step, now, node);
     }
 }
 
 /// The node has reached the age limit of its claim. From v0.23 to v0.37 that is a matter of the disruption loop.
 pub(super) fn expired(step: &mut Step<'_>, now: SimTime, node: NodeId) {
-    if step.has_disruption_loop() && !step.own.behaviour.v1_disruption {
+    if step.has_disruption_loop() && !step.karpenter.behaviour.v1_disruption {
         return;
     }
     let state = step.cluster.node(node);
@@ -115,17 +115,17 @@ pub(super) fn expired(step: &mut Step<'_>, now: SimTime, node: NodeId) {
 
 /// Looks at a draining node: evicts the next group of pods, or goes on when nobody is left that has to leave.
 pub(super) fn drain_poll(step: &mut Step<'_>, now: SimTime, node: NodeId) {
-    if step.own.nodes.get(&node).is_none_or(|claim| claim.draining_since.is_none()) {
+    if step.karpenter.nodes.get(&node).is_none_or(|claim| claim.draining_since.is_none()) {
         return;
     }
     if step.cluster.node(node).phase != NodePhase::Registered {
         return;
     }
-    if step.own.nodes.get(&node).is_some_and(|claim| claim.awaits_volumes) {
+    if step.karpenter.nodes.get(&node).is_some_and(|claim| claim.awaits_volumes) {
         await_volumes(step, now, node);
         return;
     }
-    if !step.own.behaviour.queue_forces_deletion && delete_overdue(step, now, node) {
+    if !step.karpenter.behaviour.queue_forces_deletion && delete_overdue(step, now, node) {
         step.next(Stage::Evict(node));
     } else {
         evict_next(step, now, node);
@@ -134,8 +134,8 @@ pub(super) fn drain_poll(step: &mut Step<'_>, now: SimTime, node: NodeId) {
 
 /// Evicts the next group of pods, or goes on when nobody is left that has to leave.
 pub(super) fn evict_next(step: &mut Step<'_>, now: SimTime, node: NodeId) {
-    let Some(since) = step.own.nodes.get(&node).and_then(|claim| claim.draining_since) else { return };
-    let queue_deletes = step.own.behaviour.queue_forces_deletion;
+    let Some(since) = step.karpenter.nodes.get(&node).and_then(|claim| claim.draining_since) else { return };
+    let queue_deletes = step.karpenter.behaviour.queue_forces_deletion;
     let overdue = if queue_deletes { overdue(step, now, node) } else { Vec::new() };
     let group = next_group(step, now, node, &overdue);
     for &pod in &overdue {
@@ -147,7 +147,7 @@ pub(super) fn evict_next(step: &mut Step<'_>, now: SimTime, node: NodeId) {
             eviction::enqueue(step, now, pod);
         }
     }
-    let too_soon = now - since < step.own.behaviour.shortest_drain;
+    let too_soon = now - since < step.karpenter.behaviour.shortest_drain;
     if !group.is_empty() || !overdue.is_empty() || too_soon {
         let drift = step.slip(LateTimer::NodePoll, node.0, now);
         step.wake(now + POLL + drift, Timer::DrainPoll(node));
@@ -163,12 +163,12 @@ pub(super) fn evict_next(step: &mut Step<'_>, now: SimTime, node: NodeId) {
 /// Source: Karpenter core v1.13 `pkg/controllers/node/termination/controller.go`, `ensureVolumesDetached`,
 /// `filterVolumeAttachments`.
 fn await_volumes(step: &mut Step<'_>, now: SimTime, node: NodeId) {
-    let latest = step.own.nodes.get(&node).and_then(|claim| claim.termination_time);
+    let latest = step.karpenter.nodes.get(&node).and_then(|claim| claim.termination_time);
     let stays = |pod: PodId| !unnamed_pod_view(step, pod).waits_for_eviction(now);
-    let waits = step.own.behaviour.awaits_instance
+    let waits = step.karpenter.behaviour.awaits_instance
         && latest.is_none_or(|latest| now < latest)
         && step.outside.holds_volumes(node, &stays);
-    let Some(claim) = step.own.nodes.get_mut(&node) else { return };
+    let Some(claim) = step.karpenter.nodes.get_mut(&node) else { return };
     if waits {
         if !std::mem::replace(&mut claim.awaits_volumes, true) {
             step.note_node(node, Fact::AwaitingVolumeDetachment, "");
@@ -202,7 +202,7 @@ fn overdue(step: &Step<'_>, now: SimTime, node: NodeId) -> Vec<PodId> {
 
 /// The grace period with which a pod is deleted, whatever protects it; `None` if it can be gone in time otherwise.
 pub(super) fn forced_grace(step: &Step<'_>, now: SimTime, node: NodeId, pod: PodId) -> Option<SimDuration> {
-    let latest = step.own.nodes.get(&node)?.termination_time?;
+    let latest = step.karpenter.nodes.get(&node)?.termination_time?;
     let view = unnamed_pod_view(step, pod);
     let too_late = view.deletion.is_none_or(|end| end > latest);
     let overdue = view.waits_for_eviction(now) && too_late && now > latest - view.spec.grace_period();
@@ -212,7 +212,7 @@ pub(super) fn forced_grace(step: &Step<'_>, now: SimTime, node: NodeId, pod: Pod
 /// The pods that have to leave next. In v1 plain pods go first, then daemons that do not tolerate the taint, then the same
 /// of critical pods, each group only when the former is gone; before v1 daemons stay. Pods that are deleted now are in no group.
 fn next_group(step: &Step<'_>, now: SimTime, node: NodeId, deleted: &[PodId]) -> Vec<PodId> {
-    let by_taint = step.own.behaviour.drains_by_taint;
+    let by_taint = step.karpenter.behaviour.drains_by_taint;
     let rank = |pod: &PodId| {
         let state = step.cluster.pod(*pod);
         let critical = state.spec.priority_class.is_some_and(|name: Symbol| CRITICAL.contains(&name.as_str()));
@@ -225,7 +225,7 @@ fn next_group(step: &Step<'_>, now: SimTime, node: NodeId, deleted: &[PodId]) ->
 
 /// The pods of a node that have to leave before its drain is over.
 fn leaving<'s>(step: &'s Step<'_>, now: SimTime, node: NodeId) -> impl Iterator<Item = PodId> + 's {
-    let by_taint = step.own.behaviour.drains_by_taint;
+    let by_taint = step.karpenter.behaviour.drains_by_taint;
     let has_to_leave = move |pod: &PodId| {
         if by_taint { unnamed_pod_view(step, *pod).waits_for_eviction(now) } else { !step.cluster.pod(*pod).daemon }
     };
@@ -243,8 +243,8 @@ fn terminate(step: &mut Step<'_>, now: SimTime, node: NodeId) {
         step.act(Action::Remove { node, unannounced: true });
         return;
     }
-    if step.own.behaviour.awaits_instance && step.is_managed(node) {
-        if let Some(claim) = step.own.nodes.get_mut(&node) {
+    if step.karpenter.behaviour.awaits_instance && step.is_managed(node) {
+        if let Some(claim) = step.karpenter.nodes.get_mut(&node) {
             claim.awaits_instance = true;
         }
         let drift = step.slip(LateTimer::NodePoll, node.0, now);
@@ -255,7 +255,7 @@ fn terminate(step: &mut Step<'_>, now: SimTime, node: NodeId) {
 
 /// The instance of a node no longer exists: Karpenter finds that when it looks.
 pub(super) fn instance_gone(step: &mut Step<'_>, node: NodeId) {
-    if let Some(claim) = step.own.nodes.get_mut(&node) {
+    if let Some(claim) = step.karpenter.nodes.get_mut(&node) {
         claim.instance_gone = true;
     }
 }
@@ -276,11 +276,11 @@ pub(super) fn instance_poll(step: &mut Step<'_>, now: SimTime, node: NodeId) {
 
 /// A launch has failed for good: the claim goes a moment later.
 pub(super) fn give_up(step: &mut Step<'_>, now: SimTime, node: NodeId, reason: &str) {
-    if !step.own.behaviour.makes_claims {
+    if !step.karpenter.behaviour.makes_claims {
         step.act(Action::FailLaunch(node, reason.to_owned()));
         return;
     }
-    if let Some(claim) = step.own.nodes.get_mut(&node) {
+    if let Some(claim) = step.karpenter.nodes.get_mut(&node) {
         claim.failed = true;
     }
     step.note_node(node, Fact::LaunchFailed, reason);
@@ -301,7 +301,7 @@ pub(super) fn claim_gone(step: &mut Step<'_>, now: SimTime, node: NodeId) {
 pub(super) fn collect_garbage(step: &mut Step<'_>, now: SimTime) {
     step.wake(now + GARBAGE_COLLECTION, Timer::GarbageCollection);
     let vanished: Vec<NodeId> = step
-        .own
+        .karpenter
         .nodes
         .iter()
         .filter(|(node, claim)| {

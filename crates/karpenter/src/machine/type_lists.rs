@@ -88,7 +88,7 @@ impl LabelFacts {
     fn new(types: &[InstanceType]) -> Self {
         let architecture = |entry: &InstanceType| {
             let stated = entry.requirements.get(well_known::ARCH);
-            stated.and_then(|own| own.values.first().copied()).unwrap_or(well_known::AMD64)
+            stated.and_then(|item| item.values.first().copied()).unwrap_or(well_known::AMD64)
         };
         let mut capacity_types = Vec::new();
         for offering in types.iter().flat_map(|entry| &entry.offerings) {
@@ -114,8 +114,8 @@ impl LabelFacts {
         if known.len() > KEPT_REQUIREMENTS_MAX {
             known.clear();
         }
-        let own = known.entry(Arc::clone(requirements));
-        Arc::clone(own.or_insert_with(|| types.iter().map(|entry| is_compatible(entry, requirements)).collect()))
+        let item = known.entry(Arc::clone(requirements));
+        Arc::clone(item.or_insert_with(|| types.iter().map(|entry| is_compatible(entry, requirements)).collect()))
     }
 }
 
@@ -155,11 +155,11 @@ impl TypeLists {
         for pool in 0..self.lists.len() {
             for &(name, zone, bought) in offerings {
                 let Some(&at) = self.labels(pool).positions.get(&name) else { continue };
-                let is = |own: &&mut Offering| {
-                    own.zone == zone
-                        && own.reservation.map_or(own.capacity_type, |reservation| reservation.id) == bought
+                let is = |offering: &&mut Offering| {
+                    offering.zone == zone
+                        && offering.reservation.map_or(offering.capacity_type, |reservation| reservation.id) == bought
                 };
-                self.lists[pool][at].offerings.iter_mut().filter(is).for_each(|own| change(name, own));
+                self.lists[pool][at].offerings.iter_mut().filter(is).for_each(|offering| change(name, offering));
                 self.changes.note(pool, at);
             }
         }
@@ -221,9 +221,9 @@ impl TypeLists {
         let facts = self.labels(pool);
         let mut found = Vec::new();
         for &at in types {
-            let own = facts.architectures[at as usize];
-            if found.last() != Some(&own) && !found.contains(&own) {
-                found.push(own);
+            let architecture = facts.architectures[at as usize];
+            if found.last() != Some(&architecture) && !found.contains(&architecture) {
+                found.push(architecture);
                 if found.len() == facts.different_architectures {
                     break;
                 }

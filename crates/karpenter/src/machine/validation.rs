@@ -15,13 +15,13 @@ use nodecast_model::domain::{HourlyRate, NodeId, SimTime};
 
 /// The wait is over: what still holds is started, and the loop goes on at once; otherwise the methods that come later are tried.
 pub(super) fn due(step: &mut Step<'_>, now: SimTime) {
-    let Some(waiting) = step.own.disruption.waiting.take() else { return };
+    let Some(waiting) = step.karpenter.disruption.waiting.take() else { return };
     provisioning::refresh(step, now);
-    let mut survey = std::mem::take(&mut step.own.disruption.survey);
+    let mut survey = std::mem::take(&mut step.karpenter.disruption.survey);
     survey.start_anew();
     let (holds, work) =
-        revalidate(step, now, step.own.behaviour.methods[waiting.place], &waiting.proposal, &mut survey);
-    step.own.disruption.survey = survey;
+        revalidate(step, now, step.karpenter.behaviour.methods[waiting.place], &waiting.proposal, &mut survey);
+    step.karpenter.disruption.survey = survey;
     match took(step, work, false) {
         Some(took) => think(step, now, took, Thought::Validated(waiting, holds)),
         None => settle(step, now, waiting, holds),
@@ -46,10 +46,10 @@ pub(super) fn settle(step: &mut Step<'_>, now: SimTime, waiting: Waiting, holds:
 
 /// What follows a validation that failed.
 fn after_failure(step: &mut Step<'_>, now: SimTime, place: usize, proposal: &Proposal) {
-    let single = step.own.behaviour.methods[place] == Method::SingleNode;
-    match (step.own.behaviour.failed_validation, single) {
+    let single = step.karpenter.behaviour.methods[place] == Method::SingleNode;
+    match (step.karpenter.behaviour.failed_validation, single) {
         (FailedValidation::NextCandidate, true) => {
-            step.own.disruption.refused.extend(&proposal.nodes);
+            step.karpenter.disruption.refused.extend(&proposal.nodes);
             try_methods(step, now, place);
         }
         (FailedValidation::NextCandidate, false) | (FailedValidation::NextMethodOrError, true) => {
@@ -64,7 +64,7 @@ fn after_failure(step: &mut Step<'_>, now: SimTime, place: usize, proposal: &Pro
 /// Whether none of the nodes proposed has pods by now, as far as they are candidates for anything: v0.34 to v0.36 do not miss one that is
 /// not. `empty` are the candidates without pods, `all` those that may have some.
 fn still_empty(empty: &[Candidate], all: &[Candidate], proposed: &[usize]) -> Result<(), Rejection> {
-    let is_of = |own: &[Candidate], node: usize| own.iter().any(|own| own.node == node);
+    let is_of = |candidates: &[Candidate], node: usize| candidates.iter().any(|candidate| candidate.node == node);
     let gone = proposed.contains(&usize::MAX);
     let in_use = proposed.iter().any(|&node| is_of(all, node) && !is_of(empty, node));
     if gone || in_use { Err(Rejection::Churn) } else { Ok(()) }
@@ -80,21 +80,21 @@ pub(super) fn revalidate(
 ) -> (Result<Vec<NodeId>, Rejection>, SearchWork) {
     let pending = provisioning::provisionable(step, now);
     let mut work = SearchWork::default();
-    let unix_seconds = step.own.settings.unix_seconds(now);
+    let unix_seconds = step.karpenter.settings.unix_seconds(now);
     let holds = with_view(step, now, &pending, |setup, view, nodes| {
         let surveyed = survey.survey(view, method);
         let fresh = &surveyed.0;
         let mut allowances = view.allowances(method.reason(), unix_seconds);
         // A node that is gone has no position, which no candidate has either.
-        let position = |own: &NodeId| nodes.iter().position(|node| node == own).unwrap_or(usize::MAX);
+        let position = |node_id: &NodeId| nodes.iter().position(|node| node == node_id).unwrap_or(usize::MAX);
         let proposed: Vec<usize> = proposal.nodes.iter().map(position).collect();
         if matches!(method, Method::Emptiness | Method::EmptyConsolidation) {
-            if step.own.behaviour.forgets_lost_empty {
+            if step.karpenter.behaviour.forgets_lost_empty {
                 return still_empty(&surveyed.0, &survey.survey(view, Method::SingleNode).0, &proposed)
                     .map(|()| proposal.nodes.clone());
             }
             let left = validate_empty(&proposed, fresh, &mut allowances)?;
-            if left.len() < proposed.len() && !step.own.behaviour.drops_some_empty {
+            if left.len() < proposed.len() && !step.karpenter.behaviour.drops_some_empty {
                 return Err(Rejection::Churn);
             }
             return Ok(left.into_iter().map(|node| nodes[node]).collect());
@@ -106,7 +106,7 @@ pub(super) fn revalidate(
             replaced: Vec::new(),
             price: HourlyRate::ZERO,
         };
-        let mut packer = step.own.instance_types.packer(&step.own.pools, setup);
+        let mut packer = step.karpenter.instance_types.packer(&step.karpenter.pools, setup);
         let mut what_if = WhatIf::new(packer.get(), view);
         let valid = validate(&mut what_if, &command, fresh, &mut allowances);
         work = what_if.work();

@@ -106,8 +106,8 @@ impl GroupPass<'_, '_> {
 
     /// v0.4.1 looks only at the pool that the pod names, or at `default`; v0.6.3 takes the first by name that agrees.
     fn first_pool(&mut self, class: usize, variant: usize) -> Result<(usize, SetId), Vec<PoolRefusal>> {
-        let own = &self.classes.list[class].variants[variant].form;
-        let named = own.spec.node_selector.get(well_known::NODEPOOL).unwrap_or(well_known::DEFAULT);
+        let form = &self.classes.list[class].variants[variant].form;
+        let named = form.spec.node_selector.get(well_known::NODEPOOL).unwrap_or(well_known::DEFAULT);
         let pool_name = |template: &Template| self.setup.pools[template.pool].pool.name;
         let mut order: Vec<usize> = (0..self.templates.list.len()).collect();
         order.sort_by_key(|&template| pool_name(&self.templates.list[template]));
@@ -118,13 +118,13 @@ impl GroupPass<'_, '_> {
         for position in order {
             let template = &self.templates.list[position];
             let pool = self.setup.pools[template.pool].pool;
-            let reason = if let Some(taint) = first_untolerated(&pool.taints, &own.spec.tolerations) {
+            let reason = if let Some(taint) = first_untolerated(&pool.taints, &form.spec.tolerations) {
                 Refusal::Taint(*taint)
             } else {
-                match self.table.combine(template.set, own.set, Undefined::WellKnownAllowed) {
+                match self.table.combine(template.set, form.set, Undefined::WellKnownAllowed) {
                     Combined::Set(set) => return Ok((position, set)),
                     Combined::Undefined | Combined::Contradiction => {
-                        let conflict = self.table.conflict(template.set, own.set, Undefined::WellKnownAllowed);
+                        let conflict = self.table.conflict(template.set, form.set, Undefined::WellKnownAllowed);
                         conflict.map_or(Refusal::Hostname, Refusal::Incompatible)
                     }
                 }
@@ -169,7 +169,7 @@ impl GroupPass<'_, '_> {
 
     fn drop_idle_devices(&self, types: &[InstanceType], pods: &[usize], possible: &mut Bits) {
         let wanted = |device: ResourceName| pods.iter().any(|&pod| self.class(pod).shape.requests.get(device) > 0);
-        let idle = |own: &InstanceType| DEVICES.iter().any(|&d| own.capacity.get(d) > 0 && !wanted(d));
+        let idle = |instance_type: &InstanceType| DEVICES.iter().any(|&d| instance_type.capacity.get(d) > 0 && !wanted(d));
         let mut kept = bits::empty(types.len());
         for index in bits::iter(possible).filter(|&index| !idle(&types[index])) {
             bits::insert(&mut kept, index);
@@ -239,14 +239,14 @@ fn ordered_by_size(types: &TypeTable<'_>, same: Vec<usize>, set: SetId) -> Vec<P
         .into_iter()
         .map(|index| PricedType { index: index as u32, name: types.types[index].name, price: types.price(index, set) })
         .collect();
-    alternatives.sort_by_cached_key(|own| (size_squared(&types.types[own.index as usize]), own.name));
+    alternatives.sort_by_cached_key(|alternative| (size_squared(&types.types[alternative.index as usize]), alternative.name));
     alternatives
 }
 
 /// The square of that length, in thousandths of a unit squared: an integer, so that the order is exact.
-fn size_squared(own: &InstanceType) -> i128 {
-    let cores = i128::from(own.capacity.cpu_milli());
-    let memory = i128::from(own.capacity.memory_bytes()) * 1_000 / (1 << 30);
-    let devices = DEVICES.iter().map(|&device| i128::from(own.capacity.get(device))).sum::<i128>() * 1_000_000;
+fn size_squared(instance_type: &InstanceType) -> i128 {
+    let cores = i128::from(instance_type.capacity.cpu_milli());
+    let memory = i128::from(instance_type.capacity.memory_bytes()) * 1_000 / (1 << 30);
+    let devices = DEVICES.iter().map(|&device| i128::from(instance_type.capacity.get(device))).sum::<i128>() * 1_000_000;
     cores * cores + memory * memory + devices * devices
 }

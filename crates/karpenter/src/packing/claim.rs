@@ -244,9 +244,9 @@ impl Engine<'_, '_> {
             .table
             .set(set)
             .iter()
-            .map(|own| match short.iter().find(|(key, _)| *key == own.key) {
-                Some(&(_, found)) => own.clone().with_min_values(Some(found)),
-                None => own.clone(),
+            .map(|table| match short.iter().find(|(key, _)| *key == table.key) {
+                Some(&(_, found)) => table.clone().with_min_values(Some(found)),
+                None => table.clone(),
             })
             .collect();
         let set = self.table.intern(&lowered);

@@ -141,13 +141,13 @@ impl Classes {
         let mut classes = Self { list, of_pod: Vec::with_capacity(pods.len()) };
         topology.make_room(pods.len().min(FEW));
         for (position, pod) in pods.iter().enumerate() {
-            let own = volumes.get(position).and_then(Option::as_ref);
+            let volume = volumes.get(position).and_then(Option::as_ref);
             let (setup, spanning, prefer_no_schedule) = (tools.setup, tools.spanning, tools.prefer_no_schedule);
             let (table, rules) = (&mut *tools.table, topology.rules());
             let mut workshop = CompileContext { setup, spanning, prefer_no_schedule, table, rules };
             let shape = tools.shapes.find(pod.namespace, pod.spec, resources, &mut workshop);
             let next = classes.list.len();
-            let class = match own {
+            let class = match volume {
                 None => {
                     if without_volumes.len() <= shape {
                         without_volumes.resize(shape + 1, NONE);
@@ -156,15 +156,15 @@ impl Classes {
                     *known = (*known).min(next);
                     *known
                 }
-                Some(own) => {
-                    let sets = own.alternatives.iter().map(|set| tools.table.intern(set)).collect();
+                Some(volume) => {
+                    let sets = volume.alternatives.iter().map(|set| tools.table.intern(set)).collect();
                     *known.entry((shape, sets)).or_insert(next)
                 }
             };
             if class == next {
-                let sets = own.map_or_else(
+                let sets = volume.map_or_else(
                     || smallvec![SetId::EMPTY],
-                    |own| own.alternatives.iter().map(|set| tools.table.intern(set)).collect(),
+                    |volume| volume.alternatives.iter().map(|set| tools.table.intern(set)).collect(),
                 );
                 classes.add(shape, sets, tools, topology);
             }
@@ -196,10 +196,10 @@ impl Classes {
         tools: &mut SortContext<'_>,
         topology: &mut Topology<'_>,
     ) -> Option<usize> {
-        let own = &mut self.list[class];
-        if variant + 1 == own.variants.len() {
-            let form = tools.form(own.shape.number, variant + 1, topology)?;
-            own.variants.push(Variant::new(form, topology, tools.table));
+        let class = &mut self.list[class];
+        if variant + 1 == class.variants.len() {
+            let form = tools.form(class.shape.number, variant + 1, topology)?;
+            class.variants.push(Variant::new(form, topology, tools.table));
         }
         Some(variant + 1)
     }

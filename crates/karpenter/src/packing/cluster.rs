@@ -147,8 +147,8 @@ impl ClusterView {
                 continue;
             }
             for (name, _) in limits_of(setup, template.pool).iter() {
-                let own = if name == ResourceName::NODES { 1 } else { facts.capacity.get(name) };
-                left.set(name, how(left.get(name), own));
+                let number = if name == ResourceName::NODES { 1 } else { facts.capacity.get(name) };
+                left.set(name, how(left.get(name), number));
             }
         }
     }

@@ -97,7 +97,7 @@ impl Pass<'_, '_> {
     /// Places every pod that can be placed, on nodes that are cheap for all of them together.
     pub(super) fn solve_cheaply(&mut self, left_out: &[bool], effort: &mut Effort<'_>, cache: &mut PlanCache) {
         let mut queue = sorted(self.asked.pods, &self.classes);
-        queue.retain(|&pod| !left_out.get(pod).is_some_and(|&own| own));
+        queue.retain(|&pod| !left_out.get(pod).is_some_and(|&item| item));
         queue.retain(|&pod| !self.goes_on_existing(pod));
         let mut waiting: Vec<VecDeque<usize>> = vec![VecDeque::new(); self.classes.list.len()];
         for &pod in &queue {
@@ -168,9 +168,9 @@ impl Pass<'_, '_> {
     /// Begins an attempt with pods of a class in their first state; whether any topology group has a say.
     fn concerned(&mut self, class: usize) -> bool {
         self.engine.topology.attempt += 1;
-        let own = &self.classes.list[class];
-        let state = &own.variants[0];
-        self.engine.topology.concerns(class, &state.owned, &state.form.spec, own.shape.namespace)
+        let this_class = &self.classes.list[class];
+        let state = &this_class.variants[0];
+        self.engine.topology.concerns(class, &state.owned, &state.form.spec, this_class.shape.namespace)
     }
 
     /// What the plan is asked to place, with every preference as a requirement; classes that it cannot express are left
@@ -180,11 +180,11 @@ impl Pass<'_, '_> {
         for (class, pods) in waiting.iter().enumerate().filter(|(_, pods)| !pods.is_empty()) {
             let Some(manner) = self.manner(class) else { continue };
             let number = u32::try_from(pods.len()).unwrap_or(u32::MAX);
-            let own = match manner.spread {
+            let spread = match manner.spread {
                 None => vec![Portion { class, pinned: None, counted: 0, pods: number, places: VecDeque::new() }],
                 Some(group) => self.spread_out(class, group, number),
             };
-            for portion in own.into_iter().filter(|portion| portion.pods > 0) {
+            for portion in spread.into_iter().filter(|portion| portion.pods > 0) {
                 asks.push(self.ask(&portion, manner.most_per_node));
                 portions.push(portion);
             }
@@ -195,10 +195,10 @@ impl Pass<'_, '_> {
     /// How the plan may treat a class; `None` if only the queue can place it.
     fn manner(&mut self, class: usize) -> Option<Manner> {
         self.concerned(class);
-        let (own, topology) = (&self.classes.list[class], &self.engine.topology);
-        let state = &own.variants[0];
-        let plain = own.shape.ports.is_empty()
-            && own.volume_sets[..] == [SetId::EMPTY]
+        let (this_class, topology) = (&self.classes.list[class], &self.engine.topology);
+        let state = &this_class.variants[0];
+        let plain = this_class.shape.ports.is_empty()
+            && this_class.volume_sets[..] == [SetId::EMPTY]
             && state.form.host.is_none()
             && !state.form.spec.resource_claims;
         if !plain || topology.is_repelled_from_domains(class) {
@@ -235,21 +235,21 @@ impl Pass<'_, '_> {
             }
         }
         for _ in 0..number {
-            let Some(least) = portions.iter_mut().min_by_key(|own| own.counted + i64::from(own.pods)) else { break };
+            let Some(least) = portions.iter_mut().min_by_key(|portion| portion.counted + i64::from(portion.pods)) else { break };
             least.pods += 1;
         }
         portions
     }
 
     fn ask(&self, portion: &Portion, most_per_node: u32) -> Ask {
-        let own = &self.classes.list[portion.class];
-        let form = &own.variants[0].form;
+        let class = &self.classes.list[portion.class];
+        let form = &class.variants[0].form;
         let mut requirements = self.engine.table.set(form.set).clone();
         if let Some(only) = portion.pinned {
             requirements.add(self.engine.table.requirement(only).clone());
         }
         Ask {
-            requests: own.shape.requests.clone(),
+            requests: class.shape.requests.clone(),
             count: portion.pods,
             most_per_node,
             ways: vec![Way { requirements, spec: Arc::clone(&form.spec) }],
@@ -262,9 +262,9 @@ impl Pass<'_, '_> {
         let mut from = 0;
         while from < portions.len() {
             let class = portions[from].class;
-            let to = from + portions[from..].iter().take_while(|own| own.class == class).count();
-            let own = &mut portions[from..to];
-            while let Some(next) = own.iter_mut().filter(|own| !own.places.is_empty()).min_by_key(|own| own.counted) {
+            let to = from + portions[from..].iter().take_while(|portion| portion.class == class).count();
+            let portion = &mut portions[from..to];
+            while let Some(next) = portion.iter_mut().filter(|portion| !portion.places.is_empty()).min_by_key(|portion| portion.counted) {
                 let (slot, number) = next.places[0];
                 let Some(&pod) = waiting[class].front() else { break };
                 if self.add_to_slot(pod, class, &mut slots[slot]) {
@@ -362,10 +362,10 @@ pub(super) fn keep_cheapest(setup: &PackingSetup<'_>, plan: &mut PackingPlan) {
 
 /// Whether the launches of a plan cost less than those of another and it places every pod that the other places.
 pub(super) fn is_better(setup: &PackingSetup<'_>, plan: &PackingPlan, other: &PackingPlan) -> bool {
-    let placed_by_other = |pod: usize| other.unschedulable.iter().all(|own| own.pod != pod);
-    let lost = plan.unschedulable.iter().any(|own| placed_by_other(own.pod));
+    let placed_by_other = |pod: usize| other.unschedulable.iter().all(|other| other.pod != pod);
+    let lost = plan.unschedulable.iter().any(|plan| placed_by_other(plan.pod));
     match (plan.launch_cost(setup), other.launch_cost(setup)) {
-        (Some(own), Some(others)) => !lost && own < others,
+        (Some(launch_cost), Some(others)) => !lost && launch_cost < others,
         _ => false,
     }
 }

@@ -34,7 +34,7 @@ impl DefaultSpread {
             return Arc::clone(spec);
         }
         let selector = LabelSelector { match_labels: selected, expressions: Vec::new() };
-        let constraint = |own: &TopologySpread| TopologySpread { selector: Some(selector.clone()), ..own.clone() };
+        let constraint = |topology_spread: &TopologySpread| TopologySpread { selector: Some(selector.clone()), ..topology_spread.clone() };
         let topology_spread = self.constraints.iter().map(constraint).collect();
         Arc::new(PodSpec { topology_spread, ..PodSpec::clone(spec) })
     }
@@ -50,7 +50,7 @@ impl DefaultSpread {
             _ => {}
         }
         let mut merged = Labels::new();
-        for (_, selector) in self.services.iter().filter(|(own, _)| *own == namespace) {
+        for (_, selector) in self.services.iter().filter(|(key, _)| *key == namespace) {
             if selector.iter().all(|(key, value)| spec.labels.get(key) == Some(value)) {
                 merged.extend(selector);
             }

@@ -46,14 +46,14 @@ fn launched(release: KarpenterVersion, class: &NodeClass, requirement: Requireme
     let plan = pack(setup, &Situation { nodes: &[], pods: &pods, reserved: ReservedMode::Strict, ties });
     let claim = plan.claims.first()?;
     let kind: &InstanceType = &types[claim.instance_types.first()?.index as usize];
-    let terms = |key: Symbol, value: Symbol| claim.requirements.get(key).is_none_or(|own| own.has(value));
-    let offering = kind.offerings.iter().find(|own| {
-        terms(well_known::ZONE, own.zone)
-            && terms(well_known::CAPACITY_TYPE, own.capacity_type)
-            && own.zone_id.is_none_or(|id| terms(well_known::ZONE_ID, id))
+    let terms = |key: Symbol, value: Symbol| claim.requirements.get(key).is_none_or(|requirement| requirement.has(value));
+    let offering = kind.offerings.iter().find(|offering| {
+        terms(well_known::ZONE, offering.zone)
+            && terms(well_known::CAPACITY_TYPE, offering.capacity_type)
+            && offering.zone_id.is_none_or(|id| terms(well_known::ZONE_ID, id))
     })?;
     let tenancy = [well_known::DEFAULT, Symbol::new("dedicated")];
-    let tenancy = tenancy.into_iter().find(|&own| terms(well_known::INSTANCE_TENANCY, own))?;
+    let tenancy = tenancy.into_iter().find(|&item| terms(well_known::INSTANCE_TENANCY, item))?;
     let mut labels = claim.labels.clone();
     labels.extend(&labels_of_launched(kind, offering.zone, offering.capacity_type, tenancy));
     Some((pool, labels))
@@ -66,8 +66,8 @@ fn values(release: KarpenterVersion, class: &NodeClass, key: Symbol) -> Vec<Symb
         return vec![class.name];
     }
     let types = instance_types(&region(), class, &NodePool::named("default"), ProviderSettings::for_version(release));
-    let stated = types.iter().filter_map(|kind| kind.requirements.get(key)).filter(|own| !own.complement);
-    let mut values: Vec<Symbol> = stated.flat_map(|own| own.values.iter().copied()).collect();
+    let stated = types.iter().filter_map(|kind| kind.requirements.get(key)).filter(|requirement| !requirement.complement);
+    let mut values: Vec<Symbol> = stated.flat_map(|item| item.values.iter().copied()).collect();
     values.extend([class.name, Symbol::new("7"), Symbol::new("us-east-1a")]);
     values
 }
@@ -90,8 +90,8 @@ fn no_requirement_that_a_pool_may_state_lets_new_nodes_drift() {
                 let shown = requirement.to_string();
                 let Some((pool, labels)) = launched(release, class, requirement) else { continue };
                 let wanted: Requirements = pool.requirements.iter().cloned().collect();
-                let own = Requirements::from_labels(&labels);
-                assert!(own.compatible(&wanted, |_| false).is_ok(), "{release}: {shown}, and the node is {labels:?}");
+                let requirements = Requirements::from_labels(&labels);
+                assert!(requirements.compatible(&wanted, |_| false).is_ok(), "{release}: {shown}, and the node is {labels:?}");
                 met.push(key);
             }
         }

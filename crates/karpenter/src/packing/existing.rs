@@ -108,13 +108,13 @@ struct RoomTools<'r> {
 /// The node at a position, whose own taints have an id.
 fn new_node(
     setup: &PackingSetup<'_>,
-    (position, view, own): (usize, &NodeView<'_>, TaintsId),
+    (position, view, item): (usize, &NodeView<'_>, TaintsId),
     known: &mut CachedNode,
     tools: RoomTools<'_>,
     rules: &mut Rules,
 ) -> ExistingNode {
     let taints = respected_taints(setup.behaviour(), view);
-    let id = if taints.len() == view.taints.len() { own } else { rules.intern_taints(&taints) };
+    let id = if taints.len() == view.taints.len() { item } else { rules.intern_taints(&taints) };
     let sums = known.pods.sums();
     let mut attached = Vec::new();
     if !view.volume_limits.is_empty() {
@@ -257,8 +257,8 @@ impl ExistingNode {
         if !tolerates {
             return for_good(Obstacle::Taint);
         }
-        if let Some(own) = visitor.volumes
-            && let Some(driver) = volumes::exceeded(&self.fixed.volume_limits, &self.attached, &own.attached)
+        if let Some(volumes) = visitor.volumes
+            && let Some(driver) = volumes::exceeded(&self.fixed.volume_limits, &self.attached, &volumes.attached)
         {
             return Err(Unsuitable { obstacle: Obstacle::VolumeLimit(driver), for_good: false });
         }
@@ -413,8 +413,8 @@ impl ExistingNode {
         self.set = set;
         resource_table::subtract(&mut self.room, &visitor.class.shape.amounts);
         self.ports.extend(&visitor.class.shape.ports);
-        if let Some(own) = visitor.volumes {
-            self.attached.extend(own.attached.iter().cloned());
+        if let Some(volumes) = visitor.volumes {
+            self.attached.extend(volumes.attached.iter().cloned());
         }
         topology.record(visitor.class_index, self.node, set, self.taints, self.undefined, table);
     }

@@ -51,8 +51,8 @@ struct Rooms {
 impl Rooms {
     fn new(nodes: &[ExistingNode]) -> Self {
         let mut rooms = vec![[NO_ROOM; BLOCK]; nodes.len().div_ceil(BLOCK)];
-        for (position, own) in nodes.iter().enumerate() {
-            rooms[position / BLOCK][position % BLOCK] = room_of(own);
+        for (position, node) in nodes.iter().enumerate() {
+            rooms[position / BLOCK][position % BLOCK] = room_of(node);
         }
         let most = |rooms: &[FreeCapacity; BLOCK]| {
             std::array::from_fn(|index| rooms.iter().map(|room| room[index]).max().unwrap_or(i64::MIN))
@@ -95,8 +95,8 @@ impl ExistingNodes {
     /// `nodes` in the order in which they are tried, of a cluster of `size` nodes.
     pub(super) fn new(nodes: Vec<ExistingNode>, size: usize) -> Self {
         let mut at = vec![None; size];
-        for (position, own) in nodes.iter().enumerate() {
-            at[own.node] = Some(position as u32);
+        for (position, node) in nodes.iter().enumerate() {
+            at[node.node] = Some(position as u32);
         }
         let (changed, rooms) = (vec![false; nodes.len()], Rooms::new(&nodes));
         Self { nodes, at, rooms, found: Vec::new(), before: Vec::new(), changed, withdrawn: Vec::new() }
@@ -113,13 +113,13 @@ impl ExistingNodes {
             self.found.resize_with(shape + 1, SearchedNodes::default);
         }
         let found = &mut self.found[shape];
-        let mut next = if from == 0 { 0 } else { found.positions.partition_point(|&own| (own as usize) < from) };
+        let mut next = if from == 0 { 0 } else { found.positions.partition_point(|&position| (position as usize) < from) };
         loop {
             let position = match found.positions.get(next) {
                 Some(&position) => position as usize,
                 None => {
-                    let further = self.rooms.next(found.searched, amounts).filter(|&own| own < self.nodes.len());
-                    found.searched = further.map_or(self.nodes.len(), |own| own + 1);
+                    let further = self.rooms.next(found.searched, amounts).filter(|&room| room < self.nodes.len());
+                    found.searched = further.map_or(self.nodes.len(), |further| further + 1);
                     let position = further?;
                     found.positions.push(position as u32);
                     position
@@ -153,15 +153,15 @@ impl ExistingNodes {
 
     /// Takes the node at `position` of the cluster away; nothing happens if no pod could be put on it.
     pub(super) fn withdraw(&mut self, position: usize) {
-        if let Some(own) = self.at[position] {
-            self.change(own as usize, ExistingNode::withdraw);
-            self.withdrawn.push(own as usize);
+        if let Some(item) = self.at[position] {
+            self.change(item as usize, ExistingNode::withdraw);
+            self.withdrawn.push(item as usize);
         }
     }
 
     /// The pods put on each node, in the order in which nodes are tried.
     pub(super) fn placed(&mut self) -> Vec<(usize, Vec<usize>)> {
-        let mut positions: Vec<usize> = self.before.iter().map(|own| own.0).collect();
+        let mut positions: Vec<usize> = self.before.iter().map(|pair| pair.0).collect();
         positions.sort_unstable();
         positions.retain(|&position| !self.nodes[position].pods.is_empty());
         positions
@@ -175,7 +175,7 @@ impl ExistingNodes {
 
     /// How many there are before a position that the question leaves there.
     pub(super) fn staying_before(&self, position: usize) -> u64 {
-        let gone = self.withdrawn.iter().filter(|&&own| own < position).count();
+        let gone = self.withdrawn.iter().filter(|&&item| item < position).count();
         (position - gone) as u64
     }
 

@@ -80,17 +80,17 @@ impl ByPrice {
     fn new(mut types: Vec<Ranked>) -> Self {
         types.sort_unstable();
         let mut prices = vec![Ranked::NONE; types.len()];
-        types.iter().for_each(|own| prices[own.index()] = own.nanos());
+        types.iter().for_each(|instance_type| prices[instance_type.index()] = instance_type.nanos());
         Self { all: types, prices, before: Vec::new(), room: Vec::new() }
     }
 
     fn sets_before(all: &[Ranked]) -> Vec<Bits> {
         let (mut before, mut so_far) = (Vec::with_capacity(all.len() / STRIDE + 1), bits::empty(all.len()));
-        for (rank, own) in all.iter().enumerate() {
+        for (rank, item) in all.iter().enumerate() {
             if rank.is_multiple_of(STRIDE) {
                 before.push(so_far.clone());
             }
-            bits::insert(&mut so_far, own.index());
+            bits::insert(&mut so_far, item.index());
         }
         before
     }
@@ -101,25 +101,25 @@ impl ByPrice {
     /// between took longer, to sort all of them longer still.
     fn renew(&mut self, mut changed: Vec<Ranked>) {
         // Mostly a type is as dear as before, since another of its offerings is its cheapest.
-        changed.retain(|own| self.prices[own.index()] != own.nanos());
+        changed.retain(|item| self.prices[item.index()] != item.nanos());
         if changed.is_empty() {
             return;
         }
         changed.sort_unstable();
         let mut moved = bits::empty(self.all.len());
-        for own in &changed {
-            self.prices[own.index()] = own.nanos();
-            bits::insert(&mut moved, own.index());
+        for item in &changed {
+            self.prices[item.index()] = item.nanos();
+            bits::insert(&mut moved, item.index());
         }
         let (mut next, mut merged) = (0, std::mem::take(&mut self.room));
         merged.clear();
         merged.reserve(self.all.len());
-        for &own in self.all.iter().filter(|own| !bits::contains(&moved, own.index())) {
-            while let Some(&new) = changed.get(next).filter(|new| **new < own) {
+        for &item in self.all.iter().filter(|item| !bits::contains(&moved, item.index())) {
+            while let Some(&new) = changed.get(next).filter(|new| **new < item) {
                 merged.push(new);
                 next += 1;
             }
-            merged.push(own);
+            merged.push(item);
         }
         merged.extend_from_slice(&changed[next..]);
         self.room = std::mem::replace(&mut self.all, merged);
@@ -131,11 +131,11 @@ impl ByPrice {
         if self.before.is_empty() {
             self.before = Self::sets_before(&self.all);
         }
-        let end = self.all.partition_point(|own| own.price().is_some_and(|price| price < ceiling));
+        let end = self.all.partition_point(|item| item.price().is_some_and(|price| price < ceiling));
         let block = (end / STRIDE).min(self.before.len().saturating_sub(1));
         let rest = &self.all[(block * STRIDE).min(end)..end];
         self.before.get(block).is_some_and(|before| bits::intersects(types, before))
-            || rest.iter().any(|own| bits::contains(types, own.index()))
+            || rest.iter().any(|item| bits::contains(types, item.index()))
     }
 }
 
@@ -155,11 +155,11 @@ impl PriceOrders {
         // Where all have changed, whoever asks next sorts them anew: not every set is asked about again.
         let anew = types.len() == table.types.len();
         let by_on_demand = setup.behaviour().orders_by_on_demand;
-        self.by_set.retain(|&(own, set), by_price| {
-            if own == position && !anew {
+        self.by_set.retain(|&(item, set), by_price| {
+            if item == position && !anew {
                 by_price.renew(types.iter().map(|&index| ranked(table, set, index, by_on_demand)).collect());
             }
-            own != position || !anew
+            item != position || !anew
         });
     }
 }
@@ -180,7 +180,7 @@ pub(super) fn plan(mut pass: Pass<'_, '_>, orders: &mut PriceOrders) -> PackingP
     plan.existing.extend(placed.map(|(node, pods)| ExistingPlacement { node, pods }));
     let mut claims = std::mem::take(&mut pass.claims);
     // Only a cut that breaks minValues takes a claim back.
-    if pass.asked.only_one && claims.len() > 1 && !claims.iter().any(|own| pass.engine.table.has_min_values(own.set)) {
+    if pass.asked.only_one && claims.len() > 1 && !claims.iter().any(|claim| pass.engine.table.has_min_values(claim.set)) {
         plan.untold = claims.len();
         claims.clear();
     }
@@ -260,9 +260,9 @@ fn ordered(pass: &Pass<'_, '_>, claim: &Claim, set: SetId, orders: &mut PriceOrd
     let cut = setup.options.max_instance_types.min(setup.behaviour().claim_types);
     let most = cut.min(bits::count(&claim.types) as usize);
     let mut left = Vec::with_capacity(most);
-    let types = all.all.iter().filter(|own| bits::contains(&claim.types, own.index())).take(most);
+    let types = all.all.iter().filter(|item| bits::contains(&claim.types, item.index())).take(most);
     let names = &pass.engine.tables[position].names;
-    let priced = |own: &Ranked| PricedType { index: own.index() as u32, name: names[own.index()], price: own.price() };
+    let priced = |item: &Ranked| PricedType { index: item.index() as u32, name: names[item.index()], price: item.price() };
     left.extend(types.map(priced));
     let left: Arc<[PricedType]> = left.into();
     orders.by_types.insert(key, Arc::clone(&left));
@@ -301,8 +301,8 @@ pub(super) fn any_costs_less(
 
 /// What v0.16 ordered types by, also for Spot.
 fn on_demand_price(instance_type: &InstanceType) -> Option<HourlyRate> {
-    let on_demand = instance_type.offerings.iter().filter(|own| own.capacity_type == well_known::ON_DEMAND);
-    on_demand.map(|own| own.price).min()
+    let on_demand = instance_type.offerings.iter().filter(|offering| offering.capacity_type == well_known::ON_DEMAND);
+    on_demand.map(|demand| demand.price).min()
 }
 
 /// The pool's labels, and one value for each label that only the claim's requirements name. Where the release does not know zones' ids they
@@ -334,7 +334,7 @@ pub(super) fn labels_of(setup: &PackingSetup<'_>, pool: usize, requirements: &Re
 /// Leaves out types that none of the reservations of a pinned claim is for. While the claim was being filled any way to buy a
 /// type would do; now that only its reservations will, there is none to buy those.
 fn without_unoffered(planned: PlannedClaim) -> PlannedClaim {
-    let left: Arc<[PricedType]> = planned.instance_types.iter().filter(|own| own.price.is_some()).copied().collect();
+    let left: Arc<[PricedType]> = planned.instance_types.iter().filter(|instance_type| instance_type.price.is_some()).copied().collect();
     let gone = planned.instance_types.len() - left.len();
     let instance_types_before_cut = planned.instance_types_before_cut - gone;
     PlannedClaim { instance_types: left, instance_types_before_cut, ..planned }
@@ -345,7 +345,7 @@ fn cut_breaks_min_values(pass: &Pass<'_, '_>, planned: &PlannedClaim) -> bool {
         return false;
     }
     let all = pass.engine.setup.pools[planned.pool].instance_types;
-    let kept = planned.instance_types.iter().map(|own| own.index as usize);
+    let kept = planned.instance_types.iter().map(|instance_type| instance_type.index as usize);
     !min_values::shortfalls(&planned.requirements, all, kept).is_empty()
 }
 
@@ -366,8 +366,8 @@ mod tests {
                 for one in 0..types as usize {
                     let mut set = bits::empty(types as usize);
                     bits::insert(&mut set, one);
-                    let cheaper = |own: &Ranked| own.price().is_some_and(|price| price < ceiling);
-                    let expected = all.iter().any(|own| own.index() == one && cheaper(own));
+                    let cheaper = |item: &Ranked| item.price().is_some_and(|price| price < ceiling);
+                    let expected = all.iter().any(|item| item.index() == one && cheaper(item));
                     assert_eq!(by_price.has_cheaper(&set, ceiling), expected, "{one} of {types} below {ceiling:?}");
                 }
             }
@@ -381,17 +381,17 @@ mod tests {
         let mut seed = 1_u32;
         for round in 0..200 {
             let mut changed: Vec<Ranked> =
-                kept.all.iter().copied().filter(|own| (own.index() + round) % 9 < 2).collect();
-            for own in &mut changed {
+                kept.all.iter().copied().filter(|item| (item.index() + round) % 9 < 2).collect();
+            for item in &mut changed {
                 seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                 if !seed.is_multiple_of(3) {
-                    *own = Ranked::new(price(seed >> 16), own.index() as u32, own.index() as u32);
+                    *item = Ranked::new(price(seed >> 16), item.index() as u32, item.index() as u32);
                 }
             }
-            changed.sort_by_key(|own| own.index());
+            changed.sort_by_key(|item| item.index());
             let mut expected = kept.all.clone();
-            for own in &mut expected {
-                *own = *changed.iter().find(|new| new.index() == own.index()).unwrap_or(own);
+            for item in &mut expected {
+                *item = *changed.iter().find(|new| new.index() == item.index()).unwrap_or(item);
             }
             expected.sort();
             kept.renew(changed);

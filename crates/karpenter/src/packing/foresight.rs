@@ -96,7 +96,7 @@ struct Run {
 impl PodRuns {
     fn new(pods: &QueuedPods, shapes: &Shapes, numbers: &[usize]) -> Self {
         let mut lanes: Vec<Lane> = Vec::new();
-        let own = |(&number, (_, spec)): (&usize, &(_, Arc<PodSpec>))| {
+        let matches = |(&number, (_, spec)): (&usize, &(_, Arc<PodSpec>))| {
             let amounts = &shapes.shape(number).amounts;
             let same = |lane: &Lane| lane.amounts == *amounts && lane.spec.tolerations == spec.tolerations;
             lanes.iter().position(same).unwrap_or_else(|| {
@@ -104,7 +104,7 @@ impl PodRuns {
                 lanes.len() - 1
             })
         };
-        let of_class: Vec<usize> = numbers.iter().zip(&pods.classes).map(own).collect();
+        let of_class: Vec<usize> = numbers.iter().zip(&pods.classes).map(matches).collect();
         let mut runs: Vec<Run> = Vec::new();
         for (position, &(_, class)) in pods.pods.iter().enumerate() {
             match runs.last_mut().filter(|last| last.lane == of_class[class]) {
@@ -168,12 +168,12 @@ impl Packer<'_> {
 
     /// The pods of the question; `None` if not all of them go where there is room.
     fn travellers<'q>(&mut self, outline: &Outline<'q>) -> Option<Vec<PendingRuns<'q>>> {
-        let own = |&(pods, running): &(&'q Arc<QueuedPods>, bool)| {
+        let make = |&(pods, running): &(&'q Arc<QueuedPods>, bool)| {
             let lanes = self.lanes_of(pods)?;
             let from = SmallVec::from_elem(0, lanes.lanes.len());
             Some(PendingRuns { pods, lanes, running, gone: 0, runs: 0, from })
         };
-        outline.pods.iter().filter(|(pods, _)| !pods.pods.is_empty()).map(own).collect()
+        outline.pods.iter().filter(|(pods, _)| !pods.pods.is_empty()).map(make).collect()
     }
 
     /// The lanes of some pods; `None` if not all of them go where there is room.
@@ -247,28 +247,28 @@ struct Waits;
 /// which is nothing if there is room for all.
 fn go(mut travellers: Vec<PendingRuns<'_>>, mut rooms: Rooms<'_>, rules: &Rules) -> Result<Vec<i64>, Waits> {
     let mut homeless = Vec::new();
-    let first = |(list, own): (usize, &PendingRuns<'_>)| own.head(list).map(Reverse);
+    let first = |(list, pending_runs): (usize, &PendingRuns<'_>)| pending_runs.head(list).map(Reverse);
     let mut heads: BinaryHeap<Reverse<Head>> = travellers.iter().enumerate().filter_map(first).collect();
     while let Some(Reverse((_, list))) = heads.pop() {
         let other = heads.peek().map(|head| head.0);
-        let own = &mut travellers[list];
-        while let Some((lane, mut pods)) = own.next(list, other) {
-            let Lane { amounts, spec } = &own.lanes.lanes[lane];
+        let traveller = &mut travellers[list];
+        while let Some((lane, mut pods)) = traveller.next(list, other) {
+            let Lane { amounts, spec } = &traveller.lanes.lanes[lane];
             let tolerates = |taints| tolerates(spec, rules.taint_list(taints));
             while pods > 0 {
-                let next = rooms.next(own.from[lane], amounts, own.running, tolerates);
-                own.from[lane] = next.unwrap_or(rooms.existing.len());
+                let next = rooms.next(traveller.from[lane], amounts, traveller.running, tolerates);
+                traveller.from[lane] = next.unwrap_or(rooms.existing.len());
                 match next {
                     None => {
                         resource_table::add_times(&mut homeless, amounts, pods);
                         pods = 0;
                     }
-                    Some(node) if own.running && rooms.is_unready(node) => return Err(Waits),
+                    Some(node) if traveller.running && rooms.is_unready(node) => return Err(Waits),
                     Some(node) => pods -= rooms.fill(node, amounts, pods),
                 }
             }
         }
-        heads.extend(own.head(list).map(Reverse));
+        heads.extend(traveller.head(list).map(Reverse));
     }
     Ok(homeless)
 }
@@ -290,7 +290,7 @@ impl Rooms<'_> {
             let node = self.existing.get(position);
             let closed =
                 node.is_overdrawn() || without.contains(&node.node) || running && unsettled.contains(&node.node);
-            let left = self.changed.iter().find(|own| own.0 == position).map_or(node.left(), |own| &own.1);
+            let left = self.changed.iter().find(|pair| pair.0 == position).map_or(node.left(), |pair| &pair.1);
             if !closed && resource_table::fits(left, amounts) && tolerates(node.taints()) {
                 return Some(position);
             }
@@ -305,7 +305,7 @@ impl Rooms<'_> {
 
     /// Puts as many of some pods on a node as fit, which is one at least; returns how many.
     fn fill(&mut self, position: usize, amounts: &[i64], pods: i64) -> i64 {
-        let known = self.changed.iter().position(|own| own.0 == position).unwrap_or_else(|| {
+        let known = self.changed.iter().position(|pair| pair.0 == position).unwrap_or_else(|| {
             self.changed.push((position, SmallVec::from_slice(self.existing.get(position).left())));
             self.changed.len() - 1
         });
@@ -330,16 +330,16 @@ mod tests {
     fn what_lists_come_to_is_known_for_as_long_as_somebody_keeps_them() {
         let mut lanes = PodRunCache::default();
         let kept: Vec<Arc<QueuedPods>> = (0..100).map(|_| Arc::default()).collect();
-        for own in &kept {
-            lanes.keep(own, None);
+        for item in &kept {
+            lanes.keep(item, None);
             for _ in 0..50 {
                 lanes.keep(&Arc::default(), None);
             }
         }
-        assert!(kept.iter().all(|own| lanes.runs(own).is_some()));
+        assert!(kept.iter().all(|item| lanes.runs(item).is_some()));
         assert!(lanes.lists.len() <= 2 * kept.len() + 1, "{} lists for {}", lanes.lists.len(), kept.len());
         assert!(lanes.runs(&Arc::default()).is_none());
         lanes.clear();
-        assert!(kept.iter().all(|own| lanes.runs(own).is_none()));
+        assert!(kept.iter().all(|item| lanes.runs(item).is_none()));
     }
 }

@@ -46,8 +46,8 @@ mod tests {
         let things: Vec<Box<usize>> = (0..1_000).map(Box::new).collect();
         let mut hints = Hints::default();
         for turn in 0..2 {
-            for (position, own) in things.iter().enumerate() {
-                let address = &raw const **own;
+            for (position, thing) in things.iter().enumerate() {
+                let address = &raw const **thing;
                 let found = hints.find(address, &things, |other| std::ptr::eq(&raw const **other, address));
                 assert_eq!(found, Some(position), "turn {turn}");
             }

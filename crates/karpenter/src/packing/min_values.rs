@@ -20,8 +20,8 @@ pub(super) fn shortfalls(
         let Some(least) = requirement.min_values else { continue };
         let mut values = BTreeSet::new();
         for index in left.clone() {
-            if let Some(own) = types[index].requirements.get(requirement.key) {
-                values.extend(own.values.iter().copied());
+            if let Some(requirement) = types[index].requirements.get(requirement.key) {
+                values.extend(requirement.values.iter().copied());
             }
         }
         let found = u32::try_from(values.len()).unwrap_or(u32::MAX);

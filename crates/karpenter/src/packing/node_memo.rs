@@ -105,9 +105,9 @@ fn pods_of(pods: &[BoundPod<'_>], known: &mut KnownRequests) -> NodePods {
     let requests: Vec<Arc<Resources>> = pods
         .iter()
         .map(|pod| {
-            let own = known.entry(Arc::as_ptr(pod.spec));
-            let own = own.or_insert_with(|| (Arc::clone(pod.spec), Arc::new(pod.spec.requests())));
-            Arc::clone(&own.1)
+            let item = known.entry(Arc::as_ptr(pod.spec));
+            let item = item.or_insert_with(|| (Arc::clone(pod.spec), Arc::new(pod.spec.requests())));
+            Arc::clone(&item.1)
         })
         .collect();
     NodePods::sum(pods.iter().copied().zip(requests.iter().map(Arc::as_ref)))
@@ -123,7 +123,7 @@ impl NodeMemo {
     ) -> (&mut CachedNode, &mut KnownFacts) {
         let Self { nodes, facts } = self;
         let rest = nodes.get(position..).unwrap_or_default();
-        match rest.iter().take(AHEAD).position(|own| own.name == view.name) {
+        match rest.iter().take(AHEAD).position(|item| item.name == view.name) {
             Some(ahead) => {
                 nodes.drain(position..position + ahead);
                 facts.renew(&mut nodes[position], view, table);
@@ -138,7 +138,7 @@ impl CachedNode {
     /// The numbers of the specifications of its pods, in the order in which these are summed up.
     pub(super) fn numbered(&mut self, rules: &mut Rules) -> Arc<[SpecNumber]> {
         let classes = &self.pods.sums().classes;
-        let number = || classes.iter().map(|own| rules.number(own.namespace, &own.spec)).collect();
+        let number = || classes.iter().map(|class| rules.number(class.namespace, &class.spec)).collect();
         Arc::clone(self.specs.get_or_insert_with(number))
     }
 }

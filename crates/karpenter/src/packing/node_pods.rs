@@ -72,18 +72,18 @@ impl NodePods {
         let pods = pods.into_iter();
         let most = pods.size_hint().1.unwrap_or(0);
         let (list, classes) = (Vec::with_capacity(most), Vec::with_capacity(most));
-        let own = PodsOfNode { list, classes, ..PodsOfNode::default() };
-        let mut sum = Sum { own, facts: Vec::with_capacity(most), places: Hints::default() };
+        let this_pods = PodsOfNode { list, classes, ..PodsOfNode::default() };
+        let mut sum = Sum { own: this_pods, facts: Vec::with_capacity(most), places: Hints::default() };
         for (pod, requests) in pods {
             sum.add(&pod, requests);
         }
-        let own = sum.finish();
-        Self(Arc::new(own))
+        let finish = sum.finish();
+        Self(Arc::new(finish))
     }
 
     /// The specifications of those that count in topologies, each once, with their namespace.
     pub(crate) fn active_specs(&self) -> impl Iterator<Item = (Symbol, &Arc<PodSpec>)> {
-        self.0.classes.iter().map(|own| (own.namespace, &own.spec))
+        self.0.classes.iter().map(|class| (class.namespace, &class.spec))
     }
 
     /// What they come to.
@@ -151,12 +151,12 @@ impl<'p> Sum<'p> {
             self.own.list.push(KnownPod { what: What::Counted(class as u32), volumes: None });
             return;
         }
-        let own = &mut self.own;
-        own.ports.extend(pod.spec.host_ports());
-        let volumes = (!pod.spec.volumes.is_empty()).then_some(own.with_volumes.len() as u32);
+        let pods = &mut self.own;
+        pods.ports.extend(pod.spec.host_ports());
+        let volumes = (!pod.spec.volumes.is_empty()).then_some(pods.with_volumes.len() as u32);
         if volumes.is_some() {
             let (name, spec) = (pod.name.to_owned(), Arc::clone(pod.spec));
-            own.with_volumes.push(VolumePod { namespace: pod.namespace, name, spec });
+            pods.with_volumes.push(VolumePod { namespace: pod.namespace, name, spec });
         }
         let what = if pod.counts_in_topology {
             let class = known.unwrap_or_else(|| self.new_class(pod, requests));
@@ -170,7 +170,7 @@ impl<'p> Sum<'p> {
     }
 
     fn class(&mut self, pod: &BoundPod<'p>) -> Option<usize> {
-        let same = |own: &CountedPods| Arc::ptr_eq(&own.spec, pod.spec) && own.namespace == pod.namespace;
+        let same = |counted_pods: &CountedPods| Arc::ptr_eq(&counted_pods.spec, pod.spec) && counted_pods.namespace == pod.namespace;
         self.places.find(Arc::as_ptr(pod.spec), &self.own.classes, same)
     }
 

@@ -152,8 +152,8 @@ fn most_per_node(setup: &PackingSetup<'_>, spec: &PodSpec, namespace: Symbol) ->
     let mut most = u32::MAX;
     for spread in &spec.topology_spread {
         let required = spread.when_unsatisfiable == WhenUnsatisfiable::DoNotSchedule;
-        let own = spread.selector.as_ref().is_some_and(|selector| selector.matches(&spec.labels));
-        if required && own && spread.topology_key == well_known::HOSTNAME {
+        let selector = spread.selector.as_ref().is_some_and(|selector| selector.matches(&spec.labels));
+        if required && selector && spread.topology_key == well_known::HOSTNAME {
             most = most.min(u32::try_from(spread.max_skew.max(1)).unwrap_or(u32::MAX));
         }
     }
@@ -282,16 +282,16 @@ fn bins(
         }
         let types = &tables[template.table];
         let keeps_last_resorts = selection::keeps_last_resorts(setup.karpenter, table.set(template.set));
-        let mut own: Vec<BinCandidate> = Vec::new();
+        let mut bin_candidates: Vec<BinCandidate> = Vec::new();
         for index in bits::iter(&remaining.types) {
             let Some(capacity) = room(template, types, index, names) else { continue };
             let last_resort = !keeps_last_resorts && selection::is_last_resort(setup.karpenter, &types.types[index]);
             for (price, accepts) in ways_to_buy(types, position, index, signatures) {
                 let origin = Origin { template: position, instance_type: index };
-                own.push(BinCandidate { bin: Bin { capacity: capacity.clone(), price, accepts }, origin, last_resort });
+                bin_candidates.push(BinCandidate { bin: Bin { capacity: capacity.clone(), price, accepts }, origin, last_resort });
             }
         }
-        found.extend(without_last_resorts(own, &remaining.limits, types));
+        found.extend(without_last_resorts(bin_candidates, &remaining.limits, types));
     }
     without_useless(found).into_iter().map(|planned| (planned.bin, planned.origin)).unzip()
 }
@@ -299,23 +299,23 @@ fn bins(
 /// Leaves out bins of a template that no launch buys: those of last resorts if another type, of which nothing is left out, holds whatever
 /// they hold. It must not be larger in what the pool's limits name: the limits might leave only the last resort.
 fn without_last_resorts(found: Vec<BinCandidate>, limits: &Resources, types: &TypeTable<'_>) -> Vec<BinCandidate> {
-    let capacity = |own: &BinCandidate, name| types.types[own.origin.instance_type].capacity.get(name);
-    let gives_way = |own: &BinCandidate| {
+    let capacity = |bin_candidate: &BinCandidate, name| types.types[bin_candidate.origin.instance_type].capacity.get(name);
+    let gives_way = |bin_candidate: &BinCandidate| {
         let takes_place = |other: &&BinCandidate| {
             !other.last_resort
-                && covers(&other.bin, &own.bin)
-                && limits.iter().all(|(name, _)| capacity(other, name) <= capacity(own, name))
+                && covers(&other.bin, &bin_candidate.bin)
+                && limits.iter().all(|(name, _)| capacity(other, name) <= capacity(bin_candidate, name))
         };
-        own.last_resort && found.iter().any(|other| takes_place(&other))
+        bin_candidate.last_resort && found.iter().any(|other| takes_place(&other))
     };
     let useless: Vec<bool> = found.iter().map(gives_way).collect();
-    found.into_iter().zip(useless).filter(|(_, useless)| !useless).map(|(own, _)| own).collect()
+    found.into_iter().zip(useless).filter(|(_, useless)| !useless).map(|(key, _)| key).collect()
 }
 
 /// Whether whatever goes into `bin` goes into `other` too.
 fn covers(other: &Bin, bin: &Bin) -> bool {
-    other.capacity.iter().zip(&bin.capacity).all(|(own, wanted)| own >= wanted)
-        && other.accepts.iter().zip(&bin.accepts).all(|(own, wanted)| own >= wanted)
+    other.capacity.iter().zip(&bin.capacity).all(|(capacity, wanted)| capacity >= wanted)
+        && other.accepts.iter().zip(&bin.accepts).all(|(accept, wanted)| accept >= wanted)
 }
 
 /// What a type offers beside the daemons; `None` if the daemons do not fit.
@@ -339,7 +339,7 @@ fn ways_to_buy(
     let mut ways: Vec<(i64, Vec<bool>)> = Vec::new();
     for (offering, price) in types.on_offer(index) {
         let takes = |signature: &Signature| {
-            signature.iter().any(|&(own, set)| own == template && types.allows(set, index, offering))
+            signature.iter().any(|&(key, set)| key == template && types.allows(set, index, offering))
         };
         let accepts: Vec<bool> = signatures.iter().map(takes).collect();
         if !accepts.contains(&true) {
@@ -357,9 +357,9 @@ fn ways_to_buy(
 fn without_useless(mut found: Vec<BinCandidate>) -> Vec<BinCandidate> {
     found.sort_by(|a, b| a.bin.price.cmp(&b.bin.price).then_with(|| b.bin.capacity.cmp(&a.bin.capacity)));
     let mut kept: Vec<BinCandidate> = Vec::new();
-    for own in found {
-        if !kept.iter().any(|other| covers(&other.bin, &own.bin)) {
-            kept.push(own);
+    for bin_candidate in found {
+        if !kept.iter().any(|other| covers(&other.bin, &bin_candidate.bin)) {
+            kept.push(bin_candidate);
         }
     }
     kept
@@ -389,7 +389,7 @@ fn add_nodes(offers: &mut Offers, setup: &PackingSetup<'_>, nodes: &[NodeView<'_
             continue;
         }
         let free = &mut offers.problem.free;
-        match free.iter_mut().find(|own| own.capacity == capacity && own.accepts == accepts) {
+        match free.iter_mut().find(|item| item.capacity == capacity && item.accepts == accepts) {
             Some(known) => known.count += 1,
             None => free.push(FreeBin { capacity, count: 1, accepts }),
         }

@@ -154,8 +154,8 @@ impl<'p, 'a> Pass<'p, 'a> {
             unreached: Vec::new(),
             work: PassWork { cluster: existing_nodes, ..PassWork::default() },
         };
-        for (own, limits) in pass.engine.templates.list.iter().zip(limits) {
-            pass.remaining.push(Remaining::new(limits, own, pass.engine.tables[own.table].types));
+        for (template, limits) in pass.engine.templates.list.iter().zip(limits) {
+            pass.remaining.push(Remaining::new(limits, template, pass.engine.tables[template.table].types));
         }
         pass
     }
@@ -166,7 +166,7 @@ impl<'p, 'a> Pass<'p, 'a> {
             return self.solve_hastily();
         }
         let mut queue: VecDeque<usize> = sorted(self.asked.pods, &self.classes).into();
-        queue.retain(|&pod| !left_out.get(pod).is_some_and(|&own| own));
+        queue.retain(|&pod| !left_out.get(pod).is_some_and(|&item| item));
         self.solve_queue(queue);
     }
 
@@ -259,9 +259,9 @@ impl<'p, 'a> Pass<'p, 'a> {
     fn add(&mut self, pod: usize, class: usize, variant: usize) -> Result<(), Unschedulable> {
         self.engine.topology.attempt += 1;
         self.work.attempts += 1;
-        let own = &self.classes.list[class];
-        let state = &own.variants[variant];
-        let in_topology = self.engine.topology.concerns(class, &state.owned, &state.form.spec, own.shape.namespace);
+        let this_class = &self.classes.list[class];
+        let state = &this_class.variants[variant];
+        let in_topology = self.engine.topology.concerns(class, &state.owned, &state.form.spec, this_class.shape.namespace);
         if self.add_to_existing(pod, class, variant, in_topology)
             || self.add_to_open_claim(pod, class, variant, in_topology)
         {
@@ -274,7 +274,7 @@ impl<'p, 'a> Pass<'p, 'a> {
         if self.asked.watched == Some(pod) {
             self.watch(pod, class, variant, in_topology);
         }
-        let running = self.asked.running.get(pod).is_some_and(|&own| own);
+        let running = self.asked.running.get(pod).is_some_and(|&item| item);
         let kept_off = running && !self.asked.unsettled.is_empty();
         // What has refused such a pod for good, or has no room, does so for the rest of the pass.
         let mut from = if kept_off { 0 } else { self.classes.list[class].variants[variant].first_open_node };
@@ -315,7 +315,7 @@ impl<'p, 'a> Pass<'p, 'a> {
                     let node = node.node;
                     self.existing.change(position, |node| node.add(pod, set, &visitor, table, topology));
                     self.work.nodes += self.existing.staying_before(position + 1);
-                    if running && self.asked.unready.get(node).is_some_and(|&own| own) {
+                    if running && self.asked.unready.get(node).is_some_and(|&unready| unready) {
                         self.given_up = Some(GivenUp::Waits);
                     }
                     return true;
@@ -379,8 +379,8 @@ impl<'p, 'a> Pass<'p, 'a> {
         for place in 0..self.order.len() {
             let position = self.order.claim(place);
             let claim = &mut self.claims[position];
-            let own = &mut self.classes.list[class];
-            let (amounts, state) = (&own.shape.amounts, &mut own.variants[variant]);
+            let this_class = &mut self.classes.list[class];
+            let (amounts, state) = (&this_class.shape.amounts, &mut this_class.variants[variant]);
             self.work.claims += 1;
             self.work.groups += groups;
             if state.lost_claims.contains(position) {
@@ -431,8 +431,8 @@ impl<'p, 'a> Pass<'p, 'a> {
     /// steps in each pass. Nothing is marked unless all are full, because a walk ends at the first claim that takes the pod, and what a
     /// full claim counts for in the pass's work depends on its requirements when it is first met.
     fn all_claims_are_full(&mut self, class: usize, variant: usize) -> bool {
-        let own = &mut self.classes.list[class];
-        let (amounts, state) = (&own.shape.amounts, &mut own.variants[variant]);
+        let class = &mut self.classes.list[class];
+        let (amounts, state) = (&class.shape.amounts, &mut class.variants[variant]);
         state.open.list.extend(state.open.seen as u32..self.claims.len() as u32);
         state.open.seen = self.claims.len();
         let mut next = 0;
@@ -549,13 +549,13 @@ impl<'p, 'a> Pass<'p, 'a> {
         if remaining.limits.is_empty() {
             return;
         }
-        let own = &self.engine.templates.list[template];
-        let all = self.engine.tables[own.table].types;
+        let template = &self.engine.templates.list[template];
+        let all = self.engine.tables[template.table].types;
         let names: Vec<ResourceName> = remaining.limits.iter().map(|(name, _)| name).collect();
         for name in names {
             let largest = bits::iter(types).map(|index| all[index].capacity.get(name)).max().unwrap_or(0);
             remaining.limits.set(name, remaining.limits.get(name).saturating_sub(largest));
         }
-        remaining.limit_types(own, all);
+        remaining.limit_types(template, all);
     }
 }

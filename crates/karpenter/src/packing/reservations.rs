@@ -19,7 +19,7 @@ impl Reservations {
     pub(super) fn new(setup: &PackingSetup<'_>) -> Self {
         let mut free: FxHashMap<Symbol, u32> = FxHashMap::default();
         for view in setup.pools {
-            for offering in view.instance_types.iter().flat_map(|own| &own.offerings) {
+            for offering in view.instance_types.iter().flat_map(|instance_type| &instance_type.offerings) {
                 if let Some(reservation) = offering.reservation {
                     let known = free.entry(reservation.id).or_insert(reservation.free);
                     *known = (*known).min(reservation.free);

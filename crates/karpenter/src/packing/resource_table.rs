@@ -84,7 +84,7 @@ pub(super) fn add_times(amounts: &mut Vec<i64>, other: &[i64], times: i64) {
     if amounts.len() < other.len() {
         amounts.resize(other.len(), 0);
     }
-    for (own, more) in amounts.iter_mut().zip(other) {
-        *own = own.saturating_add(more.saturating_mul(times));
+    for (amount, more) in amounts.iter_mut().zip(other) {
+        *amount = amount.saturating_add(more.saturating_mul(times));
     }
 }

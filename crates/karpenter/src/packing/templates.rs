@@ -144,9 +144,9 @@ pub(super) fn compile<'a>(
 pub(super) fn tables_of<'a>(setup: &PackingSetup<'a>, templates: &Templates) -> Vec<&'a [InstanceType]> {
     let mut types: Vec<&'a [InstanceType]> = Vec::new();
     for &pool in &templates.spanning {
-        let own = setup.pools[pool].instance_types;
-        if !types.iter().any(|known| std::ptr::eq(*known, own)) {
-            types.push(own);
+        let instance_types = setup.pools[pool].instance_types;
+        if !types.iter().any(|known| std::ptr::eq(*known, instance_types)) {
+            types.push(instance_types);
         }
     }
     types

@@ -265,19 +265,19 @@ impl<'p> Topology<'p> {
     }
 
     fn check_host(&self, group: usize, inverse: bool, asking: Asking<'_>, place: Place<'_>) -> Result<(), Blocked> {
-        let own = if inverse { &self.inverse[group] } else { &self.groups[group] };
-        if own.domains.is_some() {
+        let this_inverse = if inverse { &self.inverse[group] } else { &self.groups[group] };
+        if this_inverse.domains.is_some() {
             return Ok(());
         }
-        let count = own.on_host(place.host);
+        let count = this_inverse.on_host(place.host);
         let selects_itself = !inverse && self.classes[asking.class].counted_by.contains(&group);
-        let (suits, for_good) = match own.kind {
-            TopologyKind::Spread => (i64::from(count) + i64::from(selects_itself) <= own.max_skew, true),
+        let (suits, for_good) = match this_inverse.kind {
+            TopologyKind::Spread => (i64::from(count) + i64::from(selects_itself) <= this_inverse.max_skew, true),
             TopologyKind::AntiAffinity => (count == 0, true),
             TopologyKind::Affinity => {
                 let allowed = asking.strict_host.is_none_or(|wanted| names_host(wanted, place.host_name));
                 // Occupied hosts that the pod could go to: its own requirement on the host name is rare.
-                let reachable = own.occupied() > 0 && asking.strict_host.is_none_or(|wanted| wanted.complement);
+                let reachable = this_inverse.occupied() > 0 && asking.strict_host.is_none_or(|wanted| wanted.complement);
                 (allowed && (count > 0 || (selects_itself && !reachable)), false)
             }
         };
@@ -293,23 +293,23 @@ impl<'p> Topology<'p> {
         narrowed: SetId,
         table: &mut RequirementTable,
     ) -> Result<SetId, Blocked> {
-        let own = if inverse { &self.inverse[group] } else { &self.groups[group] };
-        let Some(key) = own.domains else { return Ok(narrowed) };
+        let this_inverse = if inverse { &self.inverse[group] } else { &self.groups[group] };
+        let Some(key) = this_inverse.domains else { return Ok(narrowed) };
         let blocked = Blocked { group, inverse, for_good: false, by_labels: true };
-        let pod = table.member(asking.strict, own.key);
-        let node = table.member(place.set, own.key);
+        let pod = table.member(asking.strict, this_inverse.key);
+        let node = table.member(place.set, this_inverse.key);
         let domains = &mut self.rules.keys[key];
         domains.prepare(pod, table);
         domains.prepare(node, table);
         let (pod, node) = (domains.mask(pod), domains.mask(node));
         let ties = (self.ties, self.attempt);
-        let choice = match own.kind {
-            TopologyKind::AntiAffinity => own.anti_affinity(domains, pod, node),
+        let choice = match this_inverse.kind {
+            TopologyKind::AntiAffinity => this_inverse.anti_affinity(domains, pod, node),
             kind => {
                 let selects_itself = self.classes[asking.class].counted_by.contains(&group);
                 match kind {
-                    TopologyKind::Spread => own.spread(domains, pod, node, selects_itself, ties),
-                    _ => own.affinity(domains, pod, node, selects_itself, ties),
+                    TopologyKind::Spread => this_inverse.spread(domains, pod, node, selects_itself, ties),
+                    _ => this_inverse.affinity(domains, pod, node, selects_itself, ties),
                 }
             }
         };
@@ -349,11 +349,11 @@ impl<'p> Topology<'p> {
 
     /// What a group asks of pods of a class that owns it.
     pub(super) fn rule(&self, class: usize, group: usize) -> Rule {
-        let own = &self.groups[group];
+        let this_group = &self.groups[group];
         Rule {
-            kind: own.kind,
-            by_host: own.domains.is_none(),
-            max_skew: own.max_skew,
+            kind: this_group.kind,
+            by_host: this_group.domains.is_none(),
+            max_skew: this_group.max_skew,
             selects_itself: self.classes[class].counted_by.contains(&group),
         }
     }
@@ -365,9 +365,9 @@ impl<'p> Topology<'p> {
 
     /// The domains that a group knows: the requirement that allows only this one, and the pods counted there.
     pub(super) fn domain_counts(&self, group: usize) -> Vec<(RequirementId, i64)> {
-        let own = &self.groups[group];
-        let Some(key) = own.domains else { return Vec::new() };
-        own.counted().map(|(domain, count)| (self.rules.keys[key].only(domain), i64::from(count))).collect()
+        let group = &self.groups[group];
+        let Some(key) = group.domains else { return Vec::new() };
+        group.counted().map(|(domain, count)| (self.rules.keys[key].only(domain), i64::from(count))).collect()
     }
 
     /// The refusal of a group, for people.

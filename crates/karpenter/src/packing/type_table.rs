@@ -177,7 +177,7 @@ impl<'a> TypeTable<'a> {
             usable: usable(types),
             has_reservations: false,
             name_ranks: name_ranks(types),
-            names: types.iter().map(|own| own.name).collect(),
+            names: types.iter().map(|instance_type| instance_type.name).collect(),
         };
         for (index, instance_type) in types.iter().enumerate() {
             let kinds = instance_type
@@ -317,8 +317,8 @@ impl<'a> TypeTable<'a> {
         }
         let asked = table.requirement(requirement);
         let mut mask = bits::full(self.types.len());
-        for (own, types) in self.stated.get(&key).into_iter().flatten() {
-            if !meets(table.requirement(*own), asked) {
+        for (key, types) in self.stated.get(&key).into_iter().flatten() {
+            if !meets(table.requirement(*key), asked) {
                 for (word, gone) in mask.iter_mut().zip(types) {
                     *word &= !gone;
                 }
@@ -340,7 +340,7 @@ impl<'a> TypeTable<'a> {
     }
 
     fn column(&self, name: ResourceName) -> Box<[i64]> {
-        self.types.iter().map(|own| own.allocatable.get(name)).collect()
+        self.types.iter().map(|instance_type| instance_type.allocatable.get(name)).collect()
     }
 
     /// Keeps of `types` those that meet all three criteria. The set and the resources must have been prepared.
@@ -391,9 +391,9 @@ impl<'a> TypeTable<'a> {
     pub(super) fn criteria_missed(&self, types: &[u64], set: SetId, requests: &[i64]) -> CriteriaMissed {
         let masks = self.masks(set);
         let within = |mask: &[u64]| {
-            let mut own: Bits = types.into();
-            bits::intersect(&mut own, mask);
-            own
+            let mut bits: Bits = types.into();
+            bits::intersect(&mut bits, mask);
+            bits
         };
         let requirements = within(&masks.compatible);
         let offering = within(&masks.offered);
@@ -450,9 +450,9 @@ impl<'a> TypeTable<'a> {
 }
 
 /// Whether a type's requirement and the one asked can both hold.
-fn meets(own: &Requirement, asked: &Requirement) -> bool {
+fn meets(requirement: &Requirement, asked: &Requirement) -> bool {
     let excluding = |r: &Requirement| matches!(r.operator(), Operator::NotIn | Operator::DoesNotExist);
-    (excluding(own) && excluding(asked)) || own.has_intersection(asked)
+    (excluding(requirement) && excluding(asked)) || requirement.has_intersection(asked)
 }
 
 /// What an offering requires of a node.
@@ -482,8 +482,8 @@ fn name_ranks(types: &[InstanceType]) -> Box<[u32]> {
 /// The types without a negative amount.
 fn usable(types: &[InstanceType]) -> Bits {
     let mut usable = bits::empty(types.len());
-    for (index, own) in types.iter().enumerate() {
-        if own.allocatable.iter().all(|(_, amount)| amount >= 0) {
+    for (index, instance_type) in types.iter().enumerate() {
+        if instance_type.allocatable.iter().all(|(_, amount)| amount >= 0) {
             bits::insert(&mut usable, index);
         }
     }

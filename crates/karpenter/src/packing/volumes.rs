@@ -170,10 +170,10 @@ fn crossed(left: &[Requirements], right: &[Requirements]) -> Vec<Requirements> {
 /// The driver whose limit a node would exceed with these attachments more. A claim that is already there counts once.
 pub(super) fn exceeded(limits: &[(Symbol, u32)], used: &[Attachment], more: &[Attachment]) -> Option<Symbol> {
     let over = |&&(driver, limit): &&(Symbol, u32)| {
-        let mut claims: Vec<&Attachment> = used.iter().chain(more).filter(|own| own.driver == driver).collect();
-        claims.sort_unstable_by_key(|own| (own.namespace, own.claim.as_str()));
+        let mut claims: Vec<&Attachment> = used.iter().chain(more).filter(|item| item.driver == driver).collect();
+        claims.sort_unstable_by_key(|claim| (claim.namespace, claim.claim.as_str()));
         claims.dedup();
-        more.iter().any(|own| own.driver == driver) && claims.len() > limit as usize
+        more.iter().any(|item| item.driver == driver) && claims.len() > limit as usize
     };
     limits.iter().find(over).map(|&(driver, _)| driver)
 }

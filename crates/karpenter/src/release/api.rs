@@ -15,10 +15,10 @@ pub fn apply_api(release: KarpenterVersion, pool: &mut NodePool) {
         }
     }
     if !behaviour.labels_tenancy {
-        pool.requirements.retain(|own| own.key != well_known::INSTANCE_TENANCY);
+        pool.requirements.retain(|requirement| requirement.key != well_known::INSTANCE_TENANCY);
     }
     if !behaviour.labels.says_pods() {
-        pool.requirements.retain(|own| own.key != well_known::INSTANCE_PODS);
+        pool.requirements.retain(|requirement| requirement.key != well_known::INSTANCE_PODS);
     }
     if !behaviour.knows_budgets {
         pool.disruption.budgets.clear();
@@ -121,7 +121,7 @@ fn unknown_fields(release: KarpenterVersion, pool: &NodePool) -> Vec<&'static st
     let delays = disruption.consolidate_after.is_some_and(|after| after > SimDuration::ZERO);
     let own_budgets = disruption.budgets != nodecast_model::domain::node_pool::Disruption::default().budgets;
     let limits_nodes = pool.limits.find(ResourceName::NODES).is_some() && pool.replicas.is_none();
-    let asks = |key| pool.requirements.iter().any(|own| own.key == key);
+    let asks = |key| pool.requirements.iter().any(|requirement| requirement.key == key);
     let stated = [
         (
             !behaviour.labels_tenancy && asks(well_known::INSTANCE_TENANCY),
@@ -132,7 +132,7 @@ fn unknown_fields(release: KarpenterVersion, pool: &NodePool) -> Vec<&'static st
             "gives no node the label `karpenter.k8s.aws/instance-pods`, which v1beta1 dropped: the requirement on it is left out",
         ),
         (
-            !behaviour.knows_min_values && pool.requirements.iter().any(|own| own.min_values.is_some()),
+            !behaviour.knows_min_values && pool.requirements.iter().any(|requirement| requirement.min_values.is_some()),
             "does not know `minValues`, which came with v0.35: it has no effect",
         ),
         (
@@ -140,7 +140,7 @@ fn unknown_fields(release: KarpenterVersion, pool: &NodePool) -> Vec<&'static st
             "does not know disruption budgets, which came with v0.34: nothing limits how many nodes go at once",
         ),
         (
-            behaviour.knows_budgets && !behaviour.v1_api && disruption.budgets.iter().any(|own| own.reasons.is_some()),
+            behaviour.knows_budgets && !behaviour.v1_api && disruption.budgets.iter().any(|budget| budget.reasons.is_some()),
             "does not know `reasons` of budgets, which came with v1.0: such a budget is for every reason",
         ),
         (
@@ -195,7 +195,7 @@ mod tests {
         [
             pool.requirements[0].min_values.is_some(),
             budget.is_some(),
-            budget.is_some_and(|own| own.reasons.is_some()),
+            budget.is_some_and(|budget| budget.reasons.is_some()),
             pool.termination_grace_period.is_some(),
             pool.disruption.consolidate_after != Some(SimDuration::ZERO),
             pool.limits.find(ResourceName::NODES).is_some(),
@@ -215,7 +215,7 @@ mod tests {
             assert_eq!(left(release), expected, "{release}");
             let told = warnings(release.parse().unwrap(), &[pool()]);
             assert_eq!(
-                told.iter().filter(|own| own.starts_with("NodePool default")).count(),
+                told.iter().filter(|item| item.starts_with("NodePool default")).count(),
                 said,
                 "{release}: {told:?}"
             );
@@ -230,7 +230,7 @@ mod tests {
             let mut pool = NodePool { legacy: true, ..NodePool::named("default") };
             pool.requirements.push(Requirement::equals(well_known::INSTANCE_PODS, Symbol::new("29")));
             let said = warnings(release, std::slice::from_ref(&pool));
-            let said = said.iter().any(|own| own.contains("`karpenter.k8s.aws/instance-pods`"));
+            let said = said.iter().any(|item| item.contains("`karpenter.k8s.aws/instance-pods`"));
             apply_api(release, &mut pool);
             assert_eq!((pool.requirements.len(), said), (left, left == 0), "{release}");
         }
@@ -240,7 +240,7 @@ mod tests {
     fn a_provisioner_that_nobody_reads_is_left_out_beside_node_pools() {
         let (new, old) = (NodePool::named("default"), NodePool { legacy: true, ..NodePool::named("old") });
         let left = |release: &str, pools: &[&NodePool]| {
-            let mut pools: Vec<NodePool> = pools.iter().map(|&own| own.clone()).collect();
+            let mut pools: Vec<NodePool> = pools.iter().map(|&pool| pool.clone()).collect();
             let told = leave_out_unread(release.parse().unwrap(), &mut pools);
             (pools.len(), told.len())
         };
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(unread("v0.33"), [false, true]);
         assert_eq!(unread("v1.13"), [false, true]);
         let release = "v0.22".parse().unwrap();
-        assert_eq!(warnings(release, &[new]).iter().filter(|own| own.starts_with("NodePool default")).count(), 1);
+        assert_eq!(warnings(release, &[new]).iter().filter(|warning| warning.starts_with("NodePool default")).count(), 1);
     }
 
     #[test]
@@ -272,8 +272,8 @@ mod tests {
         empty.disruption.policy = ConsolidationPolicy::WhenEmpty;
         let mut never = pool();
         never.disruption.consolidate_after = None;
-        for own in [&mut empty, &mut never] {
-            apply_api("v0.37".parse().unwrap(), own);
+        for empty in [&mut empty, &mut never] {
+            apply_api("v0.37".parse().unwrap(), empty);
         }
         assert_eq!(empty.disruption.consolidate_after, Some(SimDuration::from_secs(600)));
         assert_eq!(never.disruption.consolidate_after, None);

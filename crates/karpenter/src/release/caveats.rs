@@ -18,8 +18,8 @@ const BY_RANGE: [Caveat; 1] =
 
 /// What is known of a release, could change an answer and is not reproduced, each as a sentence.
 pub fn caveats(release: KarpenterVersion) -> Vec<&'static str> {
-    let own = release.release();
-    let ranged = BY_RANGE.iter().filter(|(first, last, _)| (*first..=*last).contains(&own)).map(|own| own.2);
+    let release = release.release();
+    let ranged = BY_RANGE.iter().filter(|(first, last, _)| (*first..=*last).contains(&release)).map(|range| range.2);
     ranged.collect()
 }
 

@@ -23,11 +23,11 @@ use nodecast_model::domain::{AllocationStrategy, HourlyRate, Symbol};
 pub(super) fn select(view: &LaunchView<'_>) -> Result<LaunchRequest, SelectionError> {
     let terms = Terms::new(view.requirements, view.capacity_type_key());
     let mut open = OpenTypes::default();
-    for (place, own) in view.types.iter().enumerate().filter(|(_, own)| view.takes(own)) {
-        open.learn(place, own, &terms);
+    for (place, instance_type) in view.types.iter().enumerate().filter(|(_, index)| view.takes(index)) {
+        open.learn(place, instance_type, &terms);
     }
     let asked = TotalRequests::from_requests(view.requests);
-    let types = view.types.iter().map(|own| own.entry).enumerate();
+    let types = view.types.iter().map(|instance_type| instance_type.entry).enumerate();
     let rated = types.filter_map(|(place, entry)| Rated::new(&asked, &open, place, entry));
     choose(view, &open, rated.collect(), view.types.len())
 }
@@ -57,7 +57,7 @@ fn choose<'a>(
     if rated.is_empty() {
         return Err(SelectionError::NoInstanceTypes(Filter::CompatibleAvailable));
     }
-    let overlaid = rated.iter().any(|own| own.row.overlaid);
+    let overlaid = rated.iter().any(|item| item.row.overlaid);
     let reserved = prefer_reserved(open, &mut rated, &mut left_out);
     leave_out_exotic(view, &mut rated, &mut left_out);
     // A type that is to be launched on a reservation is not asked for otherwise.
@@ -66,7 +66,7 @@ fn choose<'a>(
         return Err(SelectionError::NoInstanceTypes(Filter::SpotOffering));
     }
     keep_cheapest(&mut rated, view.behaviour().launch_types, &mut left_out);
-    let candidates = rated.iter().map(|own| own.candidate(open, reserved, spot_up_to));
+    let candidates = rated.iter().map(|item| item.candidate(open, reserved, spot_up_to));
     let candidates: Vec<Candidate<'_>> = candidates.collect();
     if view.min_values == MinValuesPolicy::Strict {
         check_min_values(view, &candidates)?;
@@ -102,9 +102,9 @@ fn strategy(capacity_type: Symbol, overlaid: bool) -> AllocationStrategy {
 ///
 /// Deviation: upstream sends the price itself as the priority, which EC2 documents as a whole number.
 fn prioritize_by_price(overrides: &mut [Override]) {
-    let prices: BTreeSet<HourlyRate> = overrides.iter().map(|own| own.price).collect();
-    for own in overrides {
-        own.priority = prices.range(..own.price).count() as u32;
+    let prices: BTreeSet<HourlyRate> = overrides.iter().map(|item| item.price).collect();
+    for item in overrides {
+        item.priority = prices.range(..item.price).count() as u32;
     }
 }
 
@@ -168,11 +168,11 @@ impl Reserved {
 fn prefer_reserved(open: &OpenTypes, rated: &mut Vec<Rated<'_>>, left_out: &mut Vec<LeftOut>) -> Option<Reserved> {
     let kind = cheaper_kind(open, rated)?;
     let before = rated.len();
-    let has_kind = |own: &Rated<'_>| open.offerings(own.row).iter().any(|one| Reserved::from_offering(one) == Some(kind));
-    let of_other_kind = rated.iter().filter(|own| own.row.lowest.reserved.is_some() && !has_kind(own)).count();
-    rated.retain_mut(|own| {
-        let reserved = emptiest_reservations(open.offerings(own.row), kind).iter().map(|one| one.price).min();
-        own.price = reserved.unwrap_or(own.price);
+    let has_kind = |item: &Rated<'_>| open.offerings(item.row).iter().any(|one| Reserved::from_offering(one) == Some(kind));
+    let of_other_kind = rated.iter().filter(|item| item.row.lowest.reserved.is_some() && !has_kind(item)).count();
+    rated.retain_mut(|item| {
+        let reserved = emptiest_reservations(open.offerings(item.row), kind).iter().map(|one| one.price).min();
+        item.price = reserved.unwrap_or(item.price);
         reserved.is_some()
     });
     note(left_out, Filter::CapacityReservationType, of_other_kind);
@@ -187,8 +187,8 @@ fn prefer_reserved(open: &OpenTypes, rated: &mut Vec<Rated<'_>>, left_out: &mut 
 
 /// The kind of the cheapest open reserved offering; ordinary ones before blocks of their price.
 fn cheaper_kind(open: &OpenTypes, rated: &[Rated<'_>]) -> Option<Reserved> {
-    let reserved = rated.iter().filter(|own| own.row.lowest.reserved.is_some());
-    let reserved = reserved.flat_map(|own| open.offerings(own.row));
+    let reserved = rated.iter().filter(|item| item.row.lowest.reserved.is_some());
+    let reserved = reserved.flat_map(|reserved| open.offerings(reserved.row));
     let priced = reserved.filter_map(|offering| Some((offering.price, Reserved::from_offering(offering)?)));
     priced.min_by_key(|&(price, kind)| (price, kind == Reserved::Blocks)).map(|(_, kind)| kind)
 }
@@ -279,7 +279,7 @@ fn keep_cheapest(rated: &mut Vec<Rated<'_>>, limit: usize, left_out: &mut Vec<Le
 fn begins_with_cheapest(rated: &[Rated<'_>], many: usize) -> bool {
     let (first, others) = rated.split_at(many);
     let dearest = first.iter().max_by(|one, other| one.compare(other));
-    dearest.is_none_or(|dearest| others.iter().all(|own| dearest.compare(own).is_lt()))
+    dearest.is_none_or(|dearest| others.iter().all(|other| dearest.compare(other).is_lt()))
 }
 
 /// Source: Karpenter core v1.13 `pkg/cloudprovider/types.go`, `SatisfiesMinValues`.
@@ -287,7 +287,7 @@ fn check_min_values(view: &LaunchView<'_>, candidates: &[Candidate<'_>]) -> Resu
     for requirement in view.requirements {
         let Some(wanted) = requirement.min_values else { continue };
         let stated = candidates.iter().filter_map(|candidate| candidate.entry.requirements.get(requirement.key));
-        let values: BTreeSet<Symbol> = stated.flat_map(|own| own.values.iter().copied()).collect();
+        let values: BTreeSet<Symbol> = stated.flat_map(|item| item.values.iter().copied()).collect();
         if values.len() < wanted as usize {
             let (key, found, types) = (requirement.key, values.len(), candidates.len());
             return Err(SelectionError::MinValues { key, wanted, found, types });
@@ -521,7 +521,7 @@ mod tests {
         ];
         let asked = |capacity: &str| {
             let request = launch(V1, capacity, 1_000, &types).unwrap();
-            let of = |own: &super::Override| format!("{} {}", own.instance_type, own.priority);
+            let of = |item: &super::Override| format!("{} {}", item.instance_type, item.priority);
             (request.strategy, request.overrides.iter().map(of).collect::<Vec<_>>().join(", "))
         };
         assert_eq!(

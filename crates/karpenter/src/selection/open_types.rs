@@ -54,16 +54,16 @@ pub(super) struct Lowest {
 
 impl Lowest {
     fn from_offerings<'o>(offerings: impl IntoIterator<Item = &'o Offering>) -> Self {
-        let mut own = Self::default();
+        let mut this_lowest = Self::default();
         for offering in offerings {
             let lowest = match offering.capacity_type {
-                well_known::RESERVED => &mut own.reserved,
-                well_known::SPOT => &mut own.spot,
-                _ => &mut own.on_demand,
+                well_known::RESERVED => &mut this_lowest.reserved,
+                well_known::SPOT => &mut this_lowest.spot,
+                _ => &mut this_lowest.on_demand,
             };
             *lowest = Some(lowest.map_or(offering.price, |lowest| lowest.min(offering.price)));
         }
-        own
+        this_lowest
     }
 
     /// The lowest of all.

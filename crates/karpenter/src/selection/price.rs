@@ -52,7 +52,7 @@ impl<'r> Term<'r> {
     fn allows(self, value: Symbol) -> bool {
         match self {
             Self::Nothing => true,
-            Self::Is(own) => own == value,
+            Self::Is(item) => item == value,
             Self::IsOneOf(few) => few.contains(&value),
             Self::Meets(requirement) => requirement.has(value),
         }
@@ -141,7 +141,7 @@ pub fn worst_launch(entry: &InstanceType, terms: &Terms<'_>) -> Option<HourlyRat
     let order = [well_known::RESERVED, well_known::SPOT, well_known::ON_DEMAND];
     let mut dearest = [None; 3];
     for offering in entry.offerings.iter().filter(|offering| offering.available && terms.allow(offering)) {
-        if let Some(place) = order.iter().position(|own| *own == offering.capacity_type) {
+        if let Some(place) = order.iter().position(|order| *order == offering.capacity_type) {
             dearest[place] = dearest[place].max(Some(offering.price));
         }
     }

@@ -49,9 +49,9 @@ impl Controller {
                     self.calls += 1;
                     self.tell(now, Input::LaunchAnswered(node, Ok(&answer(&call.request, self.calls > 1))));
                 }
-                Action::Launched(node, own) => {
-                    self.story.push(format!("an {} instance", own.capacity_type));
-                    self.cluster.launch_node(node, &own.labels, own.capacity, own.allocatable);
+                Action::Launched(node, launched) => {
+                    self.story.push(format!("an {} instance", launched.capacity_type));
+                    self.cluster.launch_node(node, &launched.labels, launched.capacity, launched.allocatable);
                 }
                 Action::DropClaim(node) => self.cluster.remove_node(node),
                 other => self.story.push(format!("{other:?}")),

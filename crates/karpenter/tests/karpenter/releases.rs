@@ -28,7 +28,7 @@ fn real_types(karpenter: &str, names: &[&str]) -> Vec<InstanceType> {
     let class = NodeClass::named("default");
     let settings = ProviderSettings::for_version(release(karpenter));
     let mut types = instance_types(&region, &class, &NodePool::named("default"), settings);
-    types.retain(|own| names.contains(&own.name.as_str()));
+    types.retain(|instance_type| names.contains(&instance_type.name.as_str()));
     types
 }
 
@@ -174,9 +174,9 @@ fn default_spread_opens_node_per_zone_on_main() {
         assert_eq!(nodes(karpenter, owned("Job", "web"), false, respect), 1, "{karpenter}: nothing selects them");
         assert_eq!(nodes(karpenter, owned("ReplicaSet", "web"), true, respect), zones, "{karpenter}");
         assert_eq!(nodes(karpenter, owned("ReplicaSet", "web"), true, ignore), 1, "{karpenter}");
-        let mut own = owned("ReplicaSet", "web");
-        own["topologySpreadConstraints"] = of_host.clone();
-        assert_eq!(nodes(karpenter, own, false, respect), 1, "{karpenter}: one constraint replaces all defaults");
+        let mut owned = owned("ReplicaSet", "web");
+        owned["topologySpreadConstraints"] = of_host.clone();
+        assert_eq!(nodes(karpenter, owned, false, respect), 1, "{karpenter}: one constraint replaces all defaults");
     }
 }
 
@@ -247,9 +247,9 @@ fn the_zone_of_a_volume_is_no_wish_of_the_pod_from_v1_9_on() {
         let mut world = world(karpenter);
         let spread = json!([{"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone",
             "whenUnsatisfiable": "DoNotSchedule", "minDomains": 3, "labelSelector": {"matchLabels": {"app": "web"}}}]);
-        let own = json!({"cpu": "100m", "labels": {"app": "web"}});
+        let item = json!({"cpu": "100m", "labels": {"app": "web"}});
         for zone in ZONES {
-            world.node(zone, zone, &[("own", own.clone())]);
+            world.node(zone, zone, &[("own", item.clone())]);
         }
         bound(&mut world, "claim", &[&ZONES[..1]]);
         world.pod(
@@ -279,14 +279,14 @@ fn every_place_of_a_volume_is_tried_from_v1_13_on() {
 /// Types of which two have GPUs, with a daemon of two cores for those.
 fn with_gpu_daemon(karpenter: &str, selector: serde_json::Value) -> World {
     let mut world = world(karpenter);
-    world.types.retain(|own| own.name.as_str().starts_with("amd64"));
+    world.types.retain(|instance_type| instance_type.name.as_str().starts_with("amd64"));
     let gpus = Requirement::equals(well_known::INSTANCE_GPU_NAME, Symbol::new("t4"));
     for cpu in [4, 8] {
-        let mut own = instance_type(&format!("gpu-{cpu}"), cpu, cpu * 4, "amd64");
-        own.requirements.remove(well_known::INSTANCE_GPU_NAME);
-        own.requirements.add(gpus.clone());
-        own.offerings.iter_mut().for_each(|offering| offering.price = offering.price + offering.price);
-        world.types.push(own);
+        let mut instance_type = instance_type(&format!("gpu-{cpu}"), cpu, cpu * 4, "amd64");
+        instance_type.requirements.remove(well_known::INSTANCE_GPU_NAME);
+        instance_type.requirements.add(gpus.clone());
+        instance_type.offerings.iter_mut().for_each(|offering| offering.price = offering.price + offering.price);
+        world.types.push(instance_type);
     }
     let exists = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms":
         [{"matchExpressions": [{"key": "karpenter.k8s.aws/instance-gpu-name", "operator": "Exists"}]}]}}});
@@ -307,7 +307,7 @@ fn a_daemon_counts_only_on_types_that_it_can_run_on_from_v1_14_on() {
     let mut world = with_gpu_daemon("v1.14", json!({}));
     world.pod("web", json!({"cpu": "2", "nodeSelector": {"karpenter.k8s.aws/instance-gpu-name": "t4"}}));
     let plan = world.plan();
-    assert_eq!(plan.claims[0].instance_types.iter().map(|own| own.name.as_str()).collect::<Vec<_>>(), ["gpu-8"]);
+    assert_eq!(plan.claims[0].instance_types.iter().map(|instance_type| instance_type.name.as_str()).collect::<Vec<_>>(), ["gpu-8"]);
     assert_eq!(plan.claims[0].requests.get(ResourceName::CPU), 4_000);
 }
 

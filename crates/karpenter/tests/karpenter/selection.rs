@@ -64,8 +64,8 @@ fn is_special(entry: &InstanceType) -> bool {
 }
 
 fn least_price(entry: &InstanceType, capacity_type: Symbol) -> Option<HourlyRate> {
-    let own = entry.offerings.iter().filter(|own| own.available && own.capacity_type == capacity_type);
-    own.map(|own| own.price).min()
+    let offering = entry.offerings.iter().filter(|offering| offering.available && offering.capacity_type == capacity_type);
+    offering.map(|offering| offering.price).min()
 }
 
 #[test]
@@ -75,10 +75,10 @@ fn the_sixty_cheapest_types_are_asked_for() {
     let request = ask(&types, &[on_demand].into_iter().collect(), &cpu(1_000, 1));
     let asked = self::types(&request);
     assert_eq!(asked.len(), 60);
-    let dearest = request.overrides.iter().map(|own| own.price).max().unwrap();
-    let fitting: Vec<&InstanceType> = types.iter().filter(|own| cpu(1_000, 1).fits(&own.allocatable)).collect();
+    let dearest = request.overrides.iter().map(|request| request.price).max().unwrap();
+    let fitting: Vec<&InstanceType> = types.iter().filter(|instance_type| cpu(1_000, 1).fits(&instance_type.allocatable)).collect();
     assert!(fitting.len() > 600, "{} types", fitting.len());
-    for entry in fitting.into_iter().filter(|own| !is_special(own) && !asked.contains(&own.name.as_str())) {
+    for entry in fitting.into_iter().filter(|item| !is_special(item) && !asked.contains(&item.name.as_str())) {
         let price = least_price(entry, well_known::ON_DEMAND);
         assert!(price.is_none_or(|price| price >= dearest), "{} is cheaper and left out", entry.name);
     }
@@ -90,16 +90,16 @@ fn spot_is_asked_for_only_below_the_cheapest_on_demand_price() {
     let requests = cpu(3_000, 1);
     let request = ask(&types, &Requirements::new(), &requests);
     assert_eq!(request.capacity_type, well_known::SPOT);
-    let fitting = types.iter().filter(|own| !is_special(own) && requests.fits(&own.allocatable));
-    let cheapest = fitting.filter_map(|own| least_price(own, well_known::ON_DEMAND)).min().unwrap();
-    assert!(request.overrides.iter().all(|own| own.price <= cheapest));
+    let fitting = types.iter().filter(|instance_type| !is_special(instance_type) && requests.fits(&instance_type.allocatable));
+    let cheapest = fitting.filter_map(|item| least_price(item, well_known::ON_DEMAND)).min().unwrap();
+    assert!(request.overrides.iter().all(|request| request.price <= cheapest));
 }
 
 #[test]
 fn metal_and_accelerators_are_used_only_if_asked_for_or_if_every_value_counts() {
     let types: Vec<InstanceType> = open_pool_types()
         .into_iter()
-        .filter(|own| ["m5.metal", "g4dn.xlarge", "m5.large", "m5.24xlarge"].contains(&own.name.as_str()))
+        .filter(|pool_type| ["m5.metal", "g4dn.xlarge", "m5.large", "m5.24xlarge"].contains(&pool_type.name.as_str()))
         .collect();
     let on_demand = Requirement::equals(well_known::CAPACITY_TYPE, well_known::ON_DEMAND);
     let gpu = Resources::new().with(ResourceName(well_known::NVIDIA_GPU), 1);
@@ -148,7 +148,7 @@ fn types(request: &LaunchRequest) -> Vec<&str> {
 }
 
 fn position(types: &[&str], name: &str) -> usize {
-    types.iter().position(|&own| own == name).unwrap_or_else(|| panic!("{name} is not among {types:?}"))
+    types.iter().position(|&instance_type| instance_type == name).unwrap_or_else(|| panic!("{name} is not among {types:?}"))
 }
 
 fn cpu(milli: i64, pods: i64) -> Resources {

@@ -232,18 +232,18 @@ mod tests {
                         eviction-hard: {memory.available: 15%}, node-labels: {tier: own}, \
                         node-taints: {dedicated: [\"own:NoSchedule\"], bare: \":NoExecute\"}}}}";
         let of_family = format!("amiFamily: Bottlerocket, {settings}");
-        let (own, warnings) = group("managedNodeGroups", &of_family);
-        assert_eq!((own.kubelet.max_pods, warnings), (Some(8), 0));
-        assert_eq!(own.kubelet.kube_reserved, Resources::new().with(nodecast_model::domain::ResourceName::CPU, 1_000));
-        assert_eq!(own.kubelet.eviction_hard.len(), 1);
-        assert_eq!((own.registers.labels.iter().count(), own.registers.taints.len()), (1, 2));
+        let (node_group, warnings) = group("managedNodeGroups", &of_family);
+        assert_eq!((node_group.kubelet.max_pods, warnings), (Some(8), 0));
+        assert_eq!(node_group.kubelet.kube_reserved, Resources::new().with(nodecast_model::domain::ResourceName::CPU, 1_000));
+        assert_eq!(node_group.kubelet.eviction_hard.len(), 1);
+        assert_eq!((node_group.registers.labels.iter().count(), node_group.registers.taints.len()), (1, 2));
         // eksctl writes the group's own labels over those.
-        let (own, warnings) = group("nodeGroups", &of_family);
-        assert_eq!((own.registers.labels.iter().count(), own.registers.taints.len(), warnings), (0, 2, 1));
-        let (own, warnings) = group("managedNodeGroups", &format!("{of_family}, maxPodsPerNode: 20"));
-        assert_eq!((own.kubelet.max_pods, warnings), (Some(20), 0));
-        let (own, warnings) = group("managedNodeGroups", settings);
-        assert_eq!((own.kubelet.max_pods, warnings), (None, 1));
+        let (node_group, warnings) = group("nodeGroups", &of_family);
+        assert_eq!((node_group.registers.labels.iter().count(), node_group.registers.taints.len(), warnings), (0, 2, 1));
+        let (item, warnings) = group("managedNodeGroups", &format!("{of_family}, maxPodsPerNode: 20"));
+        assert_eq!((item.kubelet.max_pods, warnings), (Some(20), 0));
+        let (item, warnings) = group("managedNodeGroups", settings);
+        assert_eq!((item.kubelet.max_pods, warnings), (None, 1));
     }
 
     #[test]

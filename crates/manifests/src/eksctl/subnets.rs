@@ -61,11 +61,11 @@ impl Subnets {
         of_cluster: &[Symbol],
     ) -> Result<Vec<Symbol>, InputError> {
         let private = group.optional("privateNetworking", |n, what| reader.truth(n, what))?.unwrap_or(false);
-        let (own, others) = if private { (&self.private, &self.public) } else { (&self.public, &self.private) };
+        let (item, others) = if private { (&self.private, &self.public) } else { (&self.public, &self.private) };
         let mut zones = symbols(reader, group, "availabilityZones")?;
         for node in group.optional("subnets", |n, what| reader.list(n, what))?.unwrap_or_default() {
             let name = reader.text(node, "subnets")?;
-            let all = || own.iter().chain(others);
+            let all = || item.iter().chain(others);
             let found = all().find(|subnet| subnet.name == name);
             let found = found.or_else(|| all().find(|subnet| subnet.id.as_deref() == Some(name)));
             let zone = match found {
@@ -88,7 +88,7 @@ impl Subnets {
             }
         }
         if zones.is_empty() {
-            zones = zones_of(own.iter());
+            zones = zones_of(item.iter());
         }
         Ok(if zones.is_empty() { of_cluster.to_vec() } else { zones })
     }

@@ -36,10 +36,10 @@ fn text(value: &Node<'_>) -> String {
         NodeKind::Scalar { text, .. } => format!("{text:?}"),
         NodeKind::Seq(items) => format!("[{}]", items.iter().map(text_of_item).collect::<String>()),
         NodeKind::Map(entries) => {
-            let mut own: Vec<String> =
+            let mut texts: Vec<String> =
                 entries.iter().map(|entry| format!("{:?}: {},", entry.key, text(&entry.value))).collect();
-            own.sort_unstable();
-            format!("{{{}}}", own.concat())
+            texts.sort_unstable();
+            format!("{{{}}}", texts.concat())
         }
     }
 }

@@ -75,8 +75,8 @@ pub(super) fn repair<'s>(
     let fields = reader.fields(node, &REPAIR)?;
     let count = |key| fields.optional(key, |n, what| reader.integer(n, what, 1, 100_000));
     let percent = |key| fields.optional(key, |n, what| reader.integer(n, what, 1, 100));
-    let share = |own: Option<i64>, percent: Option<i64>| {
-        own.map(|own| NodeShare::Count(own as u32)).or(percent.map(|percent| NodeShare::Percent(percent as u32)))
+    let share = |number: Option<i64>, percent: Option<i64>| {
+        number.map(|number| NodeShare::Count(number as u32)).or(percent.map(|percent| NodeShare::Percent(percent as u32)))
     };
     let repair = NodeRepair {
         max_unhealthy: share(count("maxUnhealthyNodeThresholdCount")?, percent("maxUnhealthyNodeThresholdPercentage")?),
@@ -91,17 +91,17 @@ pub(super) fn repair<'s>(
 fn wait<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<Option<SimDuration>, InputError> {
     let mut wait = Some(NodeRepair::NOT_READY);
     let overrides = fields.optional("nodeRepairConfigOverrides", |n, what| reader.list(n, what))?.unwrap_or_default();
-    for own in overrides {
-        let text = |key| own.get(key).and_then(Node::as_text);
+    for item in overrides {
+        let text = |key| item.get(key).and_then(Node::as_text);
         if text("nodeMonitoringCondition") != Some("Ready") {
             let message = "`nodeRepairConfigOverrides`: conditions of the node monitoring agent do not occur here, so waits after \
                            hardware faults may be too long";
-            reader.left_out(&lints::NODE_REPAIR, own.at, message, "");
+            reader.left_out(&lints::NODE_REPAIR, item.at, message, "");
             continue;
         }
         let minutes =
-            own.get("minRepairWaitTimeMins").map(|node| reader.integer(node, "minRepairWaitTimeMins", 0, 10_080));
-        wait = minutes.transpose()?.map(|own| SimDuration::from_secs(60 * own)).or(wait);
+            item.get("minRepairWaitTimeMins").map(|node| reader.integer(node, "minRepairWaitTimeMins", 0, 10_080));
+        wait = minutes.transpose()?.map(|transpose| SimDuration::from_secs(60 * transpose)).or(wait);
         wait = wait.filter(|_| text("repairAction") != Some("NoAction"));
     }
     Ok(wait)

@@ -9,7 +9,7 @@ fn hours(hours: i64) -> Option<SimDuration> {
 
 #[test]
 fn built_in_pools_ask_for_what_clusters_show() {
-    let shown = |own: BuiltIn| own.pool().requirements.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let shown = |built: BuiltIn| built.pool().requirements.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(
         shown(BuiltIn::GeneralPurpose),
         [
@@ -63,12 +63,12 @@ fn daemon(name: &str) -> DaemonSet {
 #[test]
 fn agents_of_the_operating_system_have_no_pods_on_its_nodes() {
     assert!(is_part_of_nodes(&daemon("aws-node")));
-    let mut own = daemon("log-shipper");
-    assert!(!is_part_of_nodes(&own));
-    keep_off(&mut own);
-    let terms = &own.template.node_affinity.required;
+    let mut daemon = daemon("log-shipper");
+    assert!(!is_part_of_nodes(&daemon));
+    keep_off(&mut daemon);
+    let terms = &daemon.template.node_affinity.required;
     let on_auto_mode = Labels::new().with(well_known::EKS_COMPUTE_TYPE, well_known::AUTO);
     assert!(!terms.iter().any(|term| {
-        term.requirements().iter().all(|own| on_auto_mode.get(own.key).is_none_or(|value| own.has(value)))
+        term.requirements().iter().all(|requirement| on_auto_mode.get(requirement.key).is_none_or(|value| requirement.has(value)))
     }));
 }

@@ -41,7 +41,7 @@ impl NetworkFees {
     /// # Errors
     /// If a cell is empty, no price, or no quality.
     pub fn from_cells(cells: &mut Cells<'_>) -> Result<Self, CellError> {
-        let mut own = Self {
+        let mut network_fees = Self {
             hours: [HourlyRate::ZERO; 3],
             units: [HourlyRate::ZERO; 3],
             balancer_quality: PriceQuality::Assumed,
@@ -50,14 +50,14 @@ impl NetworkFees {
             nat_quality: PriceQuality::Assumed,
         };
         for kind in 0..3 {
-            own.hours[kind] = fee(cells)?;
-            own.units[kind] = fee(cells)?;
+            network_fees.hours[kind] = fee(cells)?;
+            network_fees.units[kind] = fee(cells)?;
         }
-        own.balancer_quality = quality(cells)?;
-        own.nat_hour = fee(cells)?;
-        own.nat_gb = Money::from_nanos(i128::from(fee(cells)?.as_nanos()));
-        own.nat_quality = quality(cells)?;
-        Ok(own)
+        network_fees.balancer_quality = quality(cells)?;
+        network_fees.nat_hour = fee(cells)?;
+        network_fees.nat_gb = Money::from_nanos(i128::from(fee(cells)?.as_nanos()));
+        network_fees.nat_quality = quality(cells)?;
+        Ok(network_fees)
     }
 
     /// An hour, and a capacity unit for an hour, of a kind of load balancer; of a classic one a gigabyte.

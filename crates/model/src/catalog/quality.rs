@@ -96,8 +96,8 @@ impl PriceQuality {
 
     /// A line for each quality that `is_used`, of those that are no list prices: its name and what it means.
     pub fn legend(is_used: impl Fn(Self) -> bool) -> Vec<String> {
-        let told = |own: &Self| !matches!(own, Self::Own | Self::Published) && is_used(*own);
-        Self::ALL.into_iter().filter(told).map(|own| format!("{}: {}", own.as_str(), own.meaning())).collect()
+        let told = |price_quality: &Self| !matches!(price_quality, Self::Own | Self::Published) && is_used(*price_quality);
+        Self::ALL.into_iter().filter(told).map(|price_quality| format!("{}: {}", price_quality.as_str(), price_quality.meaning())).collect()
     }
 
     /// Whether the price was observed, published or agreed, rather than worked out.

@@ -125,8 +125,8 @@ impl Region {
     /// where they were measured.
     pub const fn spot_error(&self, quality: PriceQuality) -> Option<(i64, i64)> {
         match (quality, self.spot_level) {
-            (PriceQuality::AdvisorEstimate | PriceQuality::DerivedLow | PriceQuality::Assumed, Some(own)) => {
-                Some(own.error)
+            (PriceQuality::AdvisorEstimate | PriceQuality::DerivedLow | PriceQuality::Assumed, Some(spot_level)) => {
+                Some(spot_level.error)
             }
             _ => quality.spot_error(),
         }
@@ -134,7 +134,7 @@ impl Region {
 
     /// What commitments save on types of `family`, if that is known.
     pub fn commitment_discount(&self, family: Symbol) -> Option<&CommitmentDiscount> {
-        self.commitments.iter().find(|own| own.family == family)
+        self.commitments.iter().find(|commitment| commitment.family == family)
     }
 
     /// The position in `zones` of the zone called `name`.

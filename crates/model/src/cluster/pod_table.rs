@@ -111,8 +111,8 @@ impl IndexMut<PodId> for PodTable {
     fn index_mut(&mut self, id: PodId) -> &mut Pod {
         // What is changed must not be what others share.
         if let Place::Past(kind) = self.places[id.index()] {
-            let own = self.past[kind as usize].clone();
-            self.places[id.index()] = self.put(own);
+            let past = self.past[kind as usize].clone();
+            self.places[id.index()] = self.put(past);
         }
         match self.places[id.index()] {
             Place::Present(place) => &mut self.present[place as usize],

@@ -179,7 +179,7 @@ impl Cluster {
         let pod = &mut self.pods[id];
         let (before, daemon, workload) = (pod.phase, pod.daemon, pod.workload);
         pod.phase = PodPhase::Gone;
-        self.workloads[workload.index()].pods.retain(|&own| own != id);
+        self.workloads[workload.index()].pods.retain(|&pod| pod != id);
         self.recount(daemon, Some(before), None);
         self.note_change(Change::Placement(id));
         self.pods.note_gone(id, self.journal.end());

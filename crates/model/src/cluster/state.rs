@@ -294,7 +294,7 @@ pub(super) struct Revision {
 impl Workload {
     /// Active pods made from the template of this revision.
     pub fn active(&self, revision: u32) -> u32 {
-        self.revisions.get(revision as usize).map_or(0, |own| own.active)
+        self.revisions.get(revision as usize).map_or(0, |revision| revision.active)
     }
 }
 

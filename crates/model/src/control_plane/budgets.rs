@@ -113,12 +113,12 @@ impl ProtectedByBudgets {
             WorkloadKind::Pods => Protectors::new(),
             _ => protectors(workload.name.namespace, &workload.template.labels, selectors(cluster)),
         };
-        let own = self.workload(id);
-        let before = (own.budgets(), own.wanted);
-        let is_another = own.of_template != of_template;
-        own.of_template = of_template;
-        own.wanted = if has_scale(workload.kind) { i64::from(workload.replicas) } else { 0 };
-        let after = (own.budgets(), own.wanted);
+        let this_workload = self.workload(id);
+        let before = (this_workload.budgets(), this_workload.wanted);
+        let is_another = this_workload.of_template != of_template;
+        this_workload.of_template = of_template;
+        this_workload.wanted = if has_scale(workload.kind) { i64::from(workload.replicas) } else { 0 };
+        let after = (this_workload.budgets(), this_workload.wanted);
         before.0.into_iter().for_each(|budget| self.total(budget).wanted -= before.1);
         after.0.into_iter().for_each(|budget| self.total(budget).wanted += after.1);
         if is_another {
@@ -139,7 +139,7 @@ impl ProtectedByBudgets {
             self.pods.resize(id.index() + 1, None);
         }
         let before = std::mem::replace(&mut self.pods[id.index()], share.clone());
-        let budgets = |share: &Option<PodShare>| share.as_ref().map(|own| own.budgets.clone()).unwrap_or_default();
+        let budgets = |share: &Option<PodShare>| share.as_ref().map(|share| share.budgets.clone()).unwrap_or_default();
         let (was, is) = (budgets(&before), budgets(&share));
         if was != is {
             let workload = cluster.pod(id).workload;
@@ -152,24 +152,24 @@ impl ProtectedByBudgets {
 
     /// A budget selects one more pod of a workload.
     fn select(&mut self, workload: WorkloadId, budget: u32) {
-        let own = self.workload(workload);
-        let pods = own.selected.entry(budget).or_default();
+        let workload = self.workload(workload);
+        let pods = workload.selected.entry(budget).or_default();
         *pods += 1;
-        if *pods == 1 && !own.of_template.contains(&budget) {
-            let wanted = own.wanted;
+        if *pods == 1 && !workload.of_template.contains(&budget) {
+            let wanted = workload.wanted;
             self.total(budget).wanted += wanted;
         }
     }
 
     /// A budget selects one pod of a workload less.
     fn deselect(&mut self, workload: WorkloadId, budget: u32) {
-        let own = self.workload(workload);
-        let Some(pods) = own.selected.get_mut(&budget) else { return };
+        let workload = self.workload(workload);
+        let Some(pods) = workload.selected.get_mut(&budget) else { return };
         *pods -= 1;
         if *pods == 0 {
-            own.selected.remove(&budget);
-            if !own.of_template.contains(&budget) {
-                let wanted = own.wanted;
+            workload.selected.remove(&budget);
+            if !workload.of_template.contains(&budget) {
+                let wanted = workload.wanted;
                 self.total(budget).wanted -= wanted;
             }
         }
@@ -234,11 +234,11 @@ pub fn eviction_answer(
         deleting: !pod.is_active(),
         ready: pod.is_ready(),
     };
-    let own = budgets.iter().map(|&budget| budget as usize).map(|budget| EvictionBudget {
+    let eviction_budget = budgets.iter().map(|&budget| budget as usize).map(|budget| EvictionBudget {
         status: statuses[budget],
         always_allow_unhealthy: cluster.budgets()[budget].always_allow_unhealthy,
     });
-    eviction(view, &own.collect::<Vec<_>>())
+    eviction(view, &eviction_budget.collect::<Vec<_>>())
 }
 
 #[cfg(test)]

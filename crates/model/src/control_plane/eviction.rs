@@ -93,7 +93,7 @@ pub fn protectors<'s>(
     budgets: impl Iterator<Item = (Symbol, Option<&'s LabelSelector>)>,
 ) -> Protectors {
     let selects = |selector: Option<&LabelSelector>| selector.is_some_and(|selector| selector.matches(labels));
-    let selecting = (0..).zip(budgets).filter(|(_, (own, selector))| *own == namespace && selects(*selector));
+    let selecting = (0..).zip(budgets).filter(|(_, (index, selector))| *index == namespace && selects(*selector));
     selecting.map(|(position, _)| position).collect()
 }
 

@@ -37,7 +37,7 @@ impl PartialEq for TakenFromOthers {
 impl Follow for TakenFromOthers {
     fn build(cluster: &Cluster) -> Self {
         let mut built = Self::default();
-        let scales = cluster.workloads().filter(|(_, own)| has_scale(own.kind) && !own.deleted);
+        let scales = cluster.workloads().filter(|(_, workload)| has_scale(workload.kind) && !workload.deleted);
         built.scales.extend(scales.map(|(id, _)| id));
         for (_, workload) in cluster.workloads() {
             workload.pods.iter().for_each(|&pod| built.update_pod(cluster, pod));
@@ -83,7 +83,7 @@ impl TakenFromOthers {
         one == other
             || self.by(one).any(made_by(other))
             || self.by(other).any(made_by(one))
-            || self.by(one).any(|pod| self.pods.get(&other).is_some_and(|own| own.contains(&pod)))
+            || self.by(one).any(|pod| self.pods.get(&other).is_some_and(|this_pod| this_pod.contains(&pod)))
     }
 
     fn update_pod(&mut self, cluster: &Cluster, id: PodId) {
@@ -91,11 +91,11 @@ impl TakenFromOthers {
         let takers = if pod.phase == PodPhase::Gone { Arc::default() } else { self.takers_of(cluster, pod) };
         let takes = |taker: WorkloadId| taker != pod.workload && takers.contains(&taker);
         // It may have had other labels.
-        self.pods.retain(|&taker, own| {
+        self.pods.retain(|&taker, pod| {
             if !takes(taker) {
-                own.remove(&id);
+                pod.remove(&id);
             }
-            !own.is_empty()
+            !pod.is_empty()
         });
         for &taker in takers.iter().filter(|&&taker| takes(taker)) {
             self.pods.entry(taker).or_default().insert(id);
@@ -132,11 +132,11 @@ mod tests {
         cluster: &mut Cluster,
         (namespace, name, kind): (&str, &str, WorkloadKind),
         selector: &[(&str, &str)],
-        own: &[(&str, &str)],
+        item: &[(&str, &str)],
     ) -> WorkloadId {
         let name = ObjectName { namespace: Symbol::new(namespace), name: Symbol::new(name) };
         let selector = LabelSelector { match_labels: labels(selector), ..LabelSelector::default() };
-        let template = Arc::new(PodSpec { labels: labels(own), ..PodSpec::default() });
+        let template = Arc::new(PodSpec { labels: labels(item), ..PodSpec::default() });
         cluster.add_workload(NewWorkload { name, kind, selector, template, replicas: 1 })
     }
 
@@ -153,7 +153,7 @@ mod tests {
         let job = add(&mut cluster, ("shop", "seed", WorkloadKind::Job), &[], &both);
         let elsewhere = add(&mut cluster, ("lab", "web", WorkloadKind::Deployment), &both, &both);
         let mut taken = Derived::<TakenFromOthers>::new(&cluster);
-        let own = pod(&mut cluster, web);
+        let this_pod = pod(&mut cluster, web);
         taken.catch_up(&cluster);
         assert_eq!(taken.value().by(web).count(), 0);
         assert!(!taken.value().meet(&cluster, web, worker), "no pod is both's yet");
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(taken.value().by(elsewhere).count(), 0);
         assert!(taken.value().meet(&cluster, web, worker) && taken.value().meet(&cluster, worker, web));
         cluster.remove_pod(of_worker);
-        cluster.remove_pod(own);
+        cluster.remove_pod(this_pod);
         taken.catch_up(&cluster);
         assert_eq!(taken.value().by(web).collect::<Vec<_>>(), [of_job]);
         assert!(taken.value().meet(&cluster, web, worker), "both take the Job's");

@@ -115,8 +115,8 @@ mod tests {
             (None, None, None, Some(10), 0),
             (None, Some(50), None, Some(0), 0),
         ] {
-            let own = buffer(replicas, percentage, limits.clone());
-            assert_eq!(own.chunks(of, &pod), expected, "{replicas:?} {percentage:?} {limits:?}");
+            let buffer = buffer(replicas, percentage, limits.clone());
+            assert_eq!(buffer.chunks(of, &pod), expected, "{replicas:?} {percentage:?} {limits:?}");
         }
     }
 

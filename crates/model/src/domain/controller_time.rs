@@ -56,8 +56,8 @@ pub struct SchedulerTime {
 impl SchedulerTime {
     /// The limit of its client on this tier, in a cluster with this many nodes.
     pub fn calls(&self, tier: ControlPlaneTier, version: KubernetesVersion, nodes: usize) -> CallRate {
-        let own = tier.scheduler_calls(version, nodes);
-        CallRate { per_second: self.per_second.unwrap_or(own.per_second), burst: self.burst.unwrap_or(own.burst) }
+        let scheduler_calls = tier.scheduler_calls(version, nodes);
+        CallRate { per_second: self.per_second.unwrap_or(scheduler_calls.per_second), burst: self.burst.unwrap_or(scheduler_calls.burst) }
     }
 
     /// Whether the tier decides nothing.

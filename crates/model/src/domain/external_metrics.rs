@@ -86,8 +86,8 @@ pub fn stated_for<'m>(
     let serves = |stated: &ExternalMetric| match &stated.subject {
         ExternalSubject::Metric { name, selector, object } => {
             *name == metric
-                && selector.as_ref().is_none_or(|own| own.says_the_same(selected))
-                && object.is_none_or(|own| described == Some(own))
+                && selector.as_ref().is_none_or(|selector| selector.says_the_same(selected))
+                && object.is_none_or(|object| described == Some(object))
         }
         _ => false,
     };
@@ -163,7 +163,7 @@ mod tests {
                 }
                 None => MetricSource::External { metric, selector },
             };
-            stated_for(&all, Symbol::new(namespace), &source).and_then(|own| own.at(SimTime::ZERO))
+            stated_for(&all, Symbol::new(namespace), &source).and_then(|item| item.at(SimTime::ZERO))
         };
         assert_eq!(read("shop", None, None), Some(1.0));
         assert_eq!(read("shop", Some("q=a"), None), Some(2.0));

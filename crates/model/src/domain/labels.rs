@@ -38,7 +38,7 @@ impl Labels {
     }
 
     fn entries(&self) -> &[(Symbol, Symbol)] {
-        self.0.as_ref().map_or(&[], |own| own.as_slice())
+        self.0.as_ref().map_or(&[], |item| item.as_slice())
     }
 
     fn change(&mut self) -> &mut Vec<(Symbol, Symbol)> {
@@ -165,8 +165,8 @@ impl LabelSelector {
 impl LabelSelector {
     /// Whether two selectors state the same, however it is written and in whatever order.
     pub fn says_the_same(&self, other: &Self) -> bool {
-        let (own, others) = (self.requirements(), other.requirements());
-        own.iter().all(|one| others.contains(one)) && others.iter().all(|one| own.contains(one))
+        let (requirements, others) = (self.requirements(), other.requirements());
+        requirements.iter().all(|one| others.contains(one)) && others.iter().all(|one| requirements.contains(one))
     }
 
     /// All it requires, as expressions in the order of their keys.
@@ -174,9 +174,9 @@ impl LabelSelector {
         let pair = |(key, value)| SelectorExpression { key, operator: SelectorOperator::In, values: vec![value] };
         let mut all: Vec<SelectorExpression> =
             self.match_labels.iter().map(pair).chain(self.expressions.iter().cloned()).collect();
-        for own in &mut all {
-            own.values.sort_unstable();
-            own.values.dedup();
+        for item in &mut all {
+            item.values.sort_unstable();
+            item.values.dedup();
         }
         all.sort_by(|one, other| (one.key, &one.values).cmp(&(other.key, &other.values)));
         all
@@ -269,7 +269,7 @@ pub fn is_restricted(key: Symbol) -> bool {
     let domain = key.as_str().split_once('/').map_or("", |(domain, _)| domain);
     ["karpenter.sh", "karpenter.k8s.aws"]
         .iter()
-        .any(|own| domain == *own || domain.strip_suffix(own).is_some_and(|sub| sub.ends_with('.')))
+        .any(|text| domain == *text || domain.strip_suffix(text).is_some_and(|sub| sub.ends_with('.')))
 }
 
 /// Whether a NodePool may not state `key`, as a requirement or as a label of its nodes. Of what is not well known to pods it may state the
@@ -294,12 +294,12 @@ pub fn is_restricted_in_provisioners(key: Symbol) -> bool {
 ///
 /// Source: EKS user guide, `automode/create-node-pool` (2026), supported labels.
 pub fn auto_mode_label(karpenter: Symbol) -> Option<Symbol> {
-    AUTO_MODE.iter().find(|(own, _)| *own == karpenter).map(|(_, auto)| *auto)
+    AUTO_MODE.iter().find(|(key, _)| *key == karpenter).map(|(_, auto)| *auto)
 }
 
 /// The label of Karpenter's AWS provider whose place a label of EKS Auto Mode takes.
 pub fn karpenter_label(auto: Symbol) -> Option<Symbol> {
-    AUTO_MODE.iter().find(|(_, own)| *own == auto).map(|(karpenter, _)| *karpenter)
+    AUTO_MODE.iter().find(|(_, key)| *key == auto).map(|(karpenter, _)| *karpenter)
 }
 
 /// Whether `key` is a label of instance types as Karpenter's own AWS provider names them, which no node of EKS Auto Mode has.

@@ -49,8 +49,8 @@ impl PodSpec {
             running.set(name, amount);
         }
         for (name, amount) in self.overhead.iter() {
-            if let Some(own) = running.find(name).filter(|own| *own > 0) {
-                running.set(name, own + amount);
+            if let Some(item) = running.find(name).filter(|item| *item > 0) {
+                running.set(name, item + amount);
             }
         }
         running
@@ -73,8 +73,8 @@ impl PodSpec {
 
     /// The same of app containers and sidecars.
     pub fn limit_with_sidecars(&self, resource: ResourceName) -> Option<i64> {
-        let sidecars: Option<i64> = self.sidecars().map(|own| own.limits.find(resource)).sum();
-        let containers = self.limit_of_containers(resource).and_then(|own| Some(own + sidecars?));
+        let sidecars: Option<i64> = self.sidecars().map(|sidecar| sidecar.limits.find(resource)).sum();
+        let containers = self.limit_of_containers(resource).and_then(|limit| Some(limit + sidecars?));
         tighter(containers, self.pod_limit(resource))
     }
 
@@ -88,12 +88,12 @@ impl PodSpec {
     /// The app container that the annotation `kubectl.kubernetes.io/default-container` names.
     pub fn named_worker(&self) -> Option<&Container> {
         let name = self.annotations.get(well_known::DEFAULT_CONTAINER)?;
-        self.containers.iter().find(|own| own.name == name.as_str())
+        self.containers.iter().find(|container| container.name == name.as_str())
     }
 
     /// The app containers that are no known proxies.
     pub fn possible_workers(&self) -> impl Iterator<Item = &Container> {
-        self.containers.iter().filter(|own| !PROXIES.contains(&own.name.as_str()))
+        self.containers.iter().filter(|container| !PROXIES.contains(&container.name.as_str()))
     }
 
     /// The CPU that the container which does the work can use in thousandths: its own limit, and no more than that of the whole pod.
@@ -101,8 +101,8 @@ impl PodSpec {
     /// Source: Linux CFS bandwidth control, which the kubelet sets for each container by itself (Kubernetes 1.36
     /// `pkg/kubelet/kuberuntime/kuberuntime_container_linux.go`).
     pub fn working_cpu_limit_milli(&self) -> Option<i64> {
-        let own = self.working_container().and_then(|own| own.limits.find(ResourceName::CPU));
-        tighter(own.filter(|limit| *limit > 0), self.pod_limit(ResourceName::CPU).filter(|limit| *limit > 0))
+        let this_limit = self.working_container().and_then(|working_container| working_container.limits.find(ResourceName::CPU));
+        tighter(this_limit.filter(|limit| *limit > 0), self.pod_limit(ResourceName::CPU).filter(|limit| *limit > 0))
     }
 
     /// The limit of the whole pod, if it states one.

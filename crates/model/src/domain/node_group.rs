@@ -267,7 +267,7 @@ pub fn is_spot_node<'l>(label: impl Fn(&str) -> Option<&'l str>) -> bool {
         return kind.eq_ignore_ascii_case("spot");
     }
     let says =
-        |key: &&str| label(key).is_some_and(|own| ["spot", "Ec2Spot"].iter().any(|is| own.eq_ignore_ascii_case(is)));
+        |key: &&str| label(key).is_some_and(|label| ["spot", "Ec2Spot"].iter().any(|is| label.eq_ignore_ascii_case(is)));
     LIFECYCLES.iter().any(says)
 }
 
@@ -292,7 +292,7 @@ mod tests {
             (&[("lifecycle", "Ec2Spot")], true, Some("lifecycle")),
             (&[("role", "spot")], false, None),
         ] {
-            let label = |key: &str| labels.iter().find(|(own, _)| *own == key).map(|(_, value)| *value);
+            let label = |key: &str| labels.iter().find(|(this_key, _)| *this_key == key).map(|(_, value)| *value);
             assert_eq!((is_spot_node(label), says_how_bought(label)), (spot, by), "{labels:?}");
         }
     }

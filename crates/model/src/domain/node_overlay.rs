@@ -74,8 +74,8 @@ mod tests {
     use crate::domain::HourlyRate;
 
     fn adjusted(text: &str, price: &str) -> Option<String> {
-        let own = PriceOverlay::parse_adjustment(text)?;
-        Some(own.apply(HourlyRate::parse(price).unwrap()).as_nanos().to_string())
+        let price_overlay = PriceOverlay::parse_adjustment(text)?;
+        Some(price_overlay.apply(HourlyRate::parse(price).unwrap()).as_nanos().to_string())
     }
 
     #[test]

@@ -247,26 +247,26 @@ impl NodeClass {
     ///
     /// Source: Karpenter AWS provider v1.13 `pkg/apis/v1/ec2nodeclass.go`, `EC2NodeClass.Hash`.
     pub fn has_same_hash(&self, other: &Self) -> bool {
-        if let (Some(own), Some(others)) = (self.hashed, other.hashed) {
-            return self.ami_family == other.ami_family && own == others;
+        if let (Some(hashed), Some(others)) = (self.hashed, other.hashed) {
+            return self.ami_family == other.ami_family && hashed == others;
         }
         // One of them is assumed, or of an older kind: what is known of both counts.
-        let known = |own: &Self| (own.ami_family, own.instance_store_raid0, own.public_address);
+        let known = |node_class: &Self| (node_class.ami_family, node_class.instance_store_raid0, node_class.public_address);
         known(self) == known(other)
             && self.kubelet == other.kubelet
             && self.block_devices.len() == other.block_devices.len()
-            && self.block_devices.iter().all(|own| other.block_devices.contains(own))
+            && self.block_devices.iter().all(|block_device| other.block_devices.contains(block_device))
             && self.tags == other.tags
     }
 
     /// Whether both select their security groups alike, as far as is known.
     pub fn has_same_security_groups(&self, other: &Self) -> bool {
-        self.security_groups.zip(other.security_groups).is_none_or(|(own, others)| own == others)
+        self.security_groups.zip(other.security_groups).is_none_or(|(security_group, others)| security_group == others)
     }
 
     /// Whether both select their subnets alike, as far as is known.
     pub fn has_same_subnets(&self, other: &Self) -> bool {
-        self.subnets.zip(other.subnets).is_none_or(|(own, others)| own == others)
+        self.subnets.zip(other.subnets).is_none_or(|(subnet, others)| subnet == others)
     }
 
     /// Whether it has images for an architecture, as far as is known. Windows there is for amd64 alone.

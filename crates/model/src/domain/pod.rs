@@ -309,7 +309,7 @@ impl PodSpec {
 
     /// The sidecar of this name.
     pub fn sidecar(&self, name: &str) -> Option<&Container> {
-        self.sidecars().find(|own| own.name == name)
+        self.sidecars().find(|sidecar| sidecar.name == name)
     }
 
     /// Whether one of the containers that run side by side, sidecars included, has this name.
@@ -329,13 +329,13 @@ impl PodSpec {
         let mut sidecars = Resources::new();
         let mut init_peak = Resources::new();
         for init in &self.init_containers {
-            let own = init.container.effective_requests();
+            let effective_requests = init.container.effective_requests();
             if init.sidecar {
-                sidecars.add(&own);
-                running.add(&own);
+                sidecars.add(&effective_requests);
+                running.add(&effective_requests);
                 init_peak.raise_to(&sidecars);
             } else {
-                let mut together = own;
+                let mut together = effective_requests;
                 together.add(&sidecars);
                 init_peak.raise_to(&together);
             }
@@ -393,18 +393,18 @@ impl NodeSelectorExpression {
         let listed = |text: &str| self.values.iter().any(|v| v.as_str() == text);
         let compared = |test: fn(i64, i64) -> bool| {
             let bound = self.values.first().and_then(|v| v.as_str().parse::<i64>().ok());
-            let own = value.and_then(|text| text.parse::<i64>().ok());
-            matches!((own, bound), (Some(own), Some(bound)) if test(own, bound))
+            let number = value.and_then(|text| text.parse::<i64>().ok());
+            matches!((number, bound), (Some(number), Some(bound)) if test(number, bound))
         };
         match self.operator {
             Operator::In => value.is_some_and(listed),
             Operator::NotIn => !value.is_some_and(listed),
             Operator::Exists => value.is_some(),
             Operator::DoesNotExist => value.is_none(),
-            Operator::Gt => compared(|own, bound| own > bound),
-            Operator::Lt => compared(|own, bound| own < bound),
-            Operator::Gte => compared(|own, bound| own >= bound),
-            Operator::Lte => compared(|own, bound| own <= bound),
+            Operator::Gt => compared(|item, bound| item > bound),
+            Operator::Lt => compared(|item, bound| item < bound),
+            Operator::Gte => compared(|item, bound| item >= bound),
+            Operator::Lte => compared(|item, bound| item <= bound),
         }
     }
 }

@@ -46,12 +46,12 @@ pub struct ClaimCharge {
 impl ClaimQuota {
     /// What is exceeded by one more claim where there are these.
     fn exceeded(&self, claim: ClaimCharge, there: &[ClaimCharge]) -> Option<String> {
-        let is_for = |own: &ClaimCharge| self.class.is_none_or(|class| own.class == Some(class));
+        let is_for = |claim_charge: &ClaimCharge| self.class.is_none_or(|class| claim_charge.class == Some(class));
         if !is_for(&claim) {
             return None;
         }
-        let others = || there.iter().filter(|own| is_for(own));
-        let bytes = others().fold(claim.bytes, |sum, own| sum.saturating_add(own.bytes));
+        let others = || there.iter().filter(|item| is_for(item));
+        let bytes = others().fold(claim.bytes, |sum, other| sum.saturating_add(other.bytes));
         let too_many = self.count.is_some_and(|most| others().count() as i64 >= most);
         let too_large = self.bytes.is_some_and(|most| claim.bytes > 0 && bytes > most);
         let what = too_many.then_some("persistentvolumeclaims").or(too_large.then_some("requests.storage"))?;
@@ -118,7 +118,7 @@ impl ResourceQuota {
             QuotaScope::Terminating(ends) => !ends,
             QuotaScope::BestEffort(wanted) => is_best_effort(template) == *wanted,
             QuotaScope::PriorityClass(names) => {
-                template.priority_class.is_some_and(|own| names.is_empty() || names.contains(&own))
+                template.priority_class.is_some_and(|priority_class| names.is_empty() || names.contains(&priority_class))
             }
         })
     }
@@ -133,7 +133,7 @@ impl ResourceQuota {
     /// Source: Kubernetes 1.36 `pkg/quota/v1/evaluator/core/persistent_volume_claims.go`, `Usage`, `MatchingScopes`.
     pub fn refuses_claim(&self, claim: ClaimCharge, there: &[ClaimCharge]) -> Option<String> {
         let claims = self.claims.iter().filter(|_| self.scopes.is_empty());
-        let exceeded = claims.filter_map(|own| own.exceeded(claim, there)).next()?;
+        let exceeded = claims.filter_map(|this_claim| this_claim.exceeded(claim, there)).next()?;
         Some(format!("exceeded quota: {}, limited: {exceeded}", self.name.name))
     }
 
@@ -181,14 +181,14 @@ impl ResourceQuota {
         let told = |hard: &Resources, what: &str, stated: fn(&Container) -> Resources| {
             let compute = hard.iter().filter(|(name, _)| [ResourceName::CPU, ResourceName::MEMORY].contains(name));
             let lacks = compute.filter_map(|(name, _)| {
-                let lacking = all_containers(pod).filter(|own| stated(own).find(name).is_none());
-                let mut names: Vec<&str> = lacking.map(|own| own.name.as_str()).collect();
+                let lacking = all_containers(pod).filter(|container| stated(container).find(name).is_none());
+                let mut names: Vec<&str> = lacking.map(|item| item.name.as_str()).collect();
                 names.sort_unstable();
                 (!names.is_empty()).then(|| format!("{what}.{} for: {}", name.0, names.join(",")))
             });
             lacks.collect::<Vec<String>>()
         };
-        let mut all = told(&self.limits, "limits", |own| own.limits.clone());
+        let mut all = told(&self.limits, "limits", |item| item.limits.clone());
         all.extend(told(&self.requests, "requests", Container::effective_requests));
         all.sort_unstable();
         (!all.is_empty()).then(|| format!("failed quota: {}: must specify {}", self.name.name, all.join("; ")))
@@ -205,7 +205,7 @@ fn states_as_a_whole(pod: &PodSpec) -> bool {
 }
 
 fn is_best_effort(pod: &PodSpec) -> bool {
-    let states_nothing = |own: &Container| own.requests.is_empty() && own.limits.is_empty();
+    let states_nothing = |container: &Container| container.requests.is_empty() && container.limits.is_empty();
     !states_as_a_whole(pod) && all_containers(pod).all(states_nothing)
 }
 

@@ -117,7 +117,7 @@ impl Requirement {
     fn lists(&self, value: Symbol) -> bool {
         const SHORT: usize = 16;
         if self.values.len() <= SHORT {
-            self.values.iter().any(|&own| own == value)
+            self.values.iter().any(|&this_value| this_value == value)
         } else {
             self.values.contains(&value)
         }
@@ -286,7 +286,7 @@ impl Requirements {
 
     /// Adds a requirement, narrowing any older one of the same key.
     pub fn add(&mut self, requirement: Requirement) {
-        match self.0.binary_search_by(|own| own.key.cmp(&requirement.key)) {
+        match self.0.binary_search_by(|this_requirement| this_requirement.key.cmp(&requirement.key)) {
             Ok(at) => self.0[at] = self.0[at].intersection(&requirement),
             Err(at) => self.0.insert(at, requirement),
         }
@@ -336,12 +336,12 @@ impl Requirements {
     /// The first key, in order, without a common value.
     pub fn intersects(&self, incoming: &Self) -> Result<(), Incompatibility> {
         for theirs in &incoming.0 {
-            let Some(own) = self.get(theirs.key) else { continue };
+            let Some(requirement) = self.get(theirs.key) else { continue };
             let excluding = |r: &Requirement| matches!(r.operator(), Operator::NotIn | Operator::DoesNotExist);
-            let both_exclude = excluding(own) && excluding(theirs);
-            if !both_exclude && !own.has_intersection(theirs) {
+            let both_exclude = excluding(requirement) && excluding(theirs);
+            if !both_exclude && !requirement.has_intersection(theirs) {
                 return Err(Incompatibility::NoCommonValue {
-                    existing: Box::new(own.clone()),
+                    existing: Box::new(requirement.clone()),
                     incoming: Box::new(theirs.clone()),
                 });
             }
@@ -374,9 +374,9 @@ impl Requirements {
         let distance = |other: Symbol| strsim::levenshtein(other.as_str(), key.as_str());
         self.0
             .iter()
-            .map(|own| own.key)
-            .filter(|&own| distance(own) <= key.as_str().len() / 5)
-            .min_by_key(|&own| distance(own))
+            .map(|requirement| requirement.key)
+            .filter(|&this_key| distance(this_key) <= key.as_str().len() / 5)
+            .min_by_key(|&key| distance(key))
     }
 }
 

@@ -165,21 +165,21 @@ impl Resources {
     /// Adds `other` so many times.
     pub fn add_times(&mut self, other: &Self, times: i64) {
         for (name, amount) in other.iter() {
-            self.change(name, |own| own.saturating_add(amount.saturating_mul(times)));
+            self.change(name, |item| item.saturating_add(amount.saturating_mul(times)));
         }
     }
 
     /// Subtracts `other` name by name; may go below zero.
     pub fn subtract(&mut self, other: &Self) {
         for (name, amount) in other.iter() {
-            self.change(name, |own| own.saturating_sub(amount));
+            self.change(name, |item| item.saturating_sub(amount));
         }
     }
 
     /// Raises each amount to that of `other` where `other` is larger.
     pub fn raise_to(&mut self, other: &Self) {
         for (name, amount) in other.iter() {
-            self.set(name, self.find(name).map_or(amount, |own| own.max(amount)));
+            self.set(name, self.find(name).map_or(amount, |item| item.max(amount)));
         }
     }
 

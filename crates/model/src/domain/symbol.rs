@@ -33,16 +33,16 @@ static TABLE: LazyLock<RwLock<Table>> = LazyLock::new(|| {
 /// their letters.
 static RANKS: [u16; well_known::ALL.len()] = {
     let mut ranks = [0; well_known::ALL.len()];
-    let mut own = 0;
-    while own < ranks.len() {
+    let mut number = 0;
+    while number < ranks.len() {
         let mut other = 0;
         while other < ranks.len() {
-            if stands_before(well_known::ALL[other].as_bytes(), well_known::ALL[own].as_bytes()) {
-                ranks[own] += 1;
+            if stands_before(well_known::ALL[other].as_bytes(), well_known::ALL[number].as_bytes()) {
+                ranks[number] += 1;
             }
             other += 1;
         }
-        own += 1;
+        number += 1;
     }
     ranks
 };
@@ -123,7 +123,7 @@ impl Symbol {
 impl Ord for Symbol {
     fn cmp(&self, other: &Self) -> Ordering {
         match (RANKS.get(self.0 as usize), RANKS.get(other.0 as usize)) {
-            (Some(own), Some(other)) => own.cmp(other),
+            (Some(rank), Some(other)) => rank.cmp(other),
             _ if self == other => Ordering::Equal,
             _ => self.as_str().cmp(other.as_str()),
         }

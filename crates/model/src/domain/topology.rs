@@ -130,7 +130,7 @@ mod tests {
     fn keys_of_a_term_narrow_its_selector_by_the_labels_of_its_own_pod() {
         let tenant = |name: &str| Labels::new().with("tenant", name);
         let means =
-            |term: &PodAffinityTerm, own: &Labels, other: &Labels| term.selector_of(own).unwrap().matches(other);
+            |term: &PodAffinityTerm, labels: &Labels, other: &Labels| term.selector_of(labels).unwrap().matches(other);
         let (same, others) = (term(&["tenant"], &[]), term(&[], &["tenant"]));
         assert!(means(&same, &tenant("x"), &tenant("x")) && !means(&same, &tenant("x"), &tenant("y")));
         assert!(!means(&same, &tenant("x"), &Labels::new()));

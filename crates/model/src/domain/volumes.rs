@@ -46,7 +46,7 @@ pub fn ebs_sizes(volume_type: &str) -> Option<(i64, i64)> {
         ("sc1", 125, 16_384),
         ("standard", 1, 1_024),
     ];
-    SIZES.iter().find(|own| own.0 == volume_type).map(|&(_, least, most)| (least, most))
+    SIZES.iter().find(|size| size.0 == volume_type).map(|&(_, least, most)| (least, most))
 }
 
 /// I/O operations per second that can be ordered of EBS volumes of a type.
@@ -337,20 +337,20 @@ impl Storage {
 
     /// The VolumeAttributesClass called `name`, if it is for volumes of the driver.
     pub fn attributes(&self, name: Option<Symbol>, driver: Option<Symbol>) -> Option<&VolumeAttributesClass> {
-        self.attribute_classes.iter().find(|own| Some(own.name) == name && Some(own.driver) == driver)
+        self.attribute_classes.iter().find(|attribute_class| Some(attribute_class.name) == name && Some(attribute_class.driver) == driver)
     }
 
     /// What a volume is billed by.
     pub fn disk_of(&self, volume: &PersistentVolume) -> DiskClass {
         let disk = volume.class.and_then(|name| self.class(name)).map(|class| class.disk).unwrap_or_default();
-        self.attributes(volume.attributes, volume.driver).map_or(disk, |own| disk.changed_by(own.disk))
+        self.attributes(volume.attributes, volume.driver).map_or(disk, |attribute| disk.changed_by(attribute.disk))
     }
 
     /// What the volume of a claim that is not bound will be billed by; `None` without a class that makes one.
     pub fn disk_for(&self, claim: &PersistentVolumeClaim) -> Option<DiskClass> {
         let class = self.class_of(claim)?;
         let attributes = self.attributes(claim.attributes, Some(class.provisioner));
-        Some(attributes.map_or(class.disk, |own| class.disk.changed_by(own.disk)))
+        Some(attributes.map_or(class.disk, |attribute| class.disk.changed_by(attribute.disk)))
     }
 
     /// The class of claims that name none.

@@ -33,7 +33,7 @@ impl Selector {
     pub fn fits(&self, namespace: &str, labels: &Labels) -> bool {
         let has = |(key, value): &(String, String)| {
             let fits =
-                |own: (Symbol, Symbol)| matches_pattern(key, own.0.as_str()) && matches_pattern(value, own.1.as_str());
+                |pair: (Symbol, Symbol)| matches_pattern(key, pair.0.as_str()) && matches_pattern(value, pair.1.as_str());
             labels.iter().any(fits)
         };
         matches_pattern(&self.namespace, namespace) && self.labels.iter().all(has)
@@ -43,17 +43,17 @@ impl Selector {
 impl Profile {
     /// Whether one of its selectors fits a pod.
     pub fn fits(&self, namespace: &str, labels: &Labels) -> bool {
-        self.selectors.iter().any(|own| own.fits(namespace, labels))
+        self.selectors.iter().any(|selector| selector.fits(namespace, labels))
     }
 }
 
 /// The profile that takes a pod when it is created: of those that fit the one that the pod's label asks for, else the first by name. A
 /// label that names a profile which does not fit is passed over.
 pub fn chosen<'p>(profiles: &'p [Profile], namespace: &str, labels: &Labels) -> Option<&'p Profile> {
-    let fitting = || profiles.iter().filter(|own| own.fits(namespace, labels));
+    let fitting = || profiles.iter().filter(|profile| profile.fits(namespace, labels));
     let asked = labels.get(Symbol::new(PROFILE_LABEL));
-    let named = asked.and_then(|name| fitting().find(|own| own.name == name));
-    named.or_else(|| fitting().min_by_key(|own| own.name.as_str()))
+    let named = asked.and_then(|name| fitting().find(|item| item.name == name));
+    named.or_else(|| fitting().min_by_key(|item| item.name.as_str()))
 }
 
 /// Whether a text is what a pattern with `*` and `?` says.
@@ -68,7 +68,7 @@ pub fn matches_pattern(pattern: &str, text: &str) -> bool {
                 star = Some((at, read));
                 at += 1;
             }
-            Some(&own) if own == '?' || own == text[read] => (at, read) = (at + 1, read + 1),
+            Some(&pattern) if pattern == '?' || pattern == text[read] => (at, read) = (at + 1, read + 1),
             _ => match star {
                 Some((place, reached)) => {
                     star = Some((place, reached + 1));
@@ -78,5 +78,5 @@ pub fn matches_pattern(pattern: &str, text: &str) -> bool {
             },
         }
     }
-    pattern[at..].iter().all(|own| *own == '*')
+    pattern[at..].iter().all(|pattern| *pattern == '*')
 }

@@ -87,16 +87,16 @@ impl fmt::Display for Unsupported {
 ///
 /// Deviation: `securityContext.privileged` of containers is read only for Fargate.
 pub fn unsupported(spec: &PodSpec, foreign_volume: bool) -> Option<Unsupported> {
-    let init = spec.init_containers.iter().map(|own| &own.container);
+    let init = spec.init_containers.iter().map(|init_container| &init_container.container);
     let containers = || spec.containers.iter().chain(init.clone());
     let asks = |key, wanted: fn(&str) -> bool| {
         let selected = spec.node_selector.get(key).is_some_and(|value| wanted(value.as_str()));
         // A term that any value but a foreign one fulfils asks for nothing foreign.
-        let only_foreign = |own: &crate::domain::Requirement| {
-            own.key == key
-                && !own.complement
-                && !own.values.is_empty()
-                && own.values.iter().all(|value| wanted(value.as_str()))
+        let only_foreign = |requirement: &crate::domain::Requirement| {
+            requirement.key == key
+                && !requirement.complement
+                && !requirement.values.is_empty()
+                && requirement.values.iter().all(|value| wanted(value.as_str()))
         };
         let mut terms = spec.node_affinity.required.iter().map(crate::domain::pod::NodeSelectorTerm::requirements);
         let affine = !spec.node_affinity.required.is_empty() && terms.all(|term| term.iter().any(only_foreign));
@@ -109,16 +109,16 @@ pub fn unsupported(spec: &PodSpec, foreign_volume: bool) -> Option<Unsupported> 
             .contains(&name)
     };
     let found = [
-        (containers().any(|own| own.privileged), Unsupported::Privileged),
+        (containers().any(|container| container.privileged), Unsupported::Privileged),
         (spec.host_network, Unsupported::HostNetwork),
-        (containers().any(|own| !own.host_ports.is_empty()), Unsupported::HostPort),
+        (containers().any(|container| !container.host_ports.is_empty()), Unsupported::HostPort),
         (
             spec.resource_claims || spec.requests().iter().any(|(name, amount)| !is_plain(name) && amount > 0),
             Unsupported::Device,
         ),
-        (asks(well_known::OS, |own| own == "windows"), Unsupported::Windows),
-        (asks(well_known::ARCH, |own| own != "amd64"), Unsupported::Architecture),
-        (asks(well_known::CAPACITY_TYPE, |own| own == "spot"), Unsupported::Spot),
+        (asks(well_known::OS, |item| item == "windows"), Unsupported::Windows),
+        (asks(well_known::ARCH, |item| item != "amd64"), Unsupported::Architecture),
+        (asks(well_known::CAPACITY_TYPE, |item| item == "spot"), Unsupported::Spot),
         (foreign_volume, Unsupported::Volume),
     ];
     found.into_iter().find(|(holds, _)| *holds).map(|(_, why)| why)
@@ -164,8 +164,8 @@ fn running(spec: &PodSpec) -> Resources {
         together.add(&container.effective_requests());
     }
     for init in &spec.init_containers {
-        let own = init.container.effective_requests();
-        if init.sidecar { together.add(&own) } else { peak.raise_to(&own) }
+        let effective_requests = init.container.effective_requests();
+        if init.sidecar { together.add(&effective_requests) } else { peak.raise_to(&effective_requests) }
     }
     together.raise_to(&peak);
     for (name, amount) in spec.pod_requests.iter().flat_map(Resources::iter) {

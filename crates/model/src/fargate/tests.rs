@@ -15,7 +15,7 @@ fn pod(cpu_milli: i64, memory_mib: i64) -> PodSpec {
 }
 
 fn billed(spec: &PodSpec) -> String {
-    size(spec, &Resources::new()).map_or_else(|why| format!("{why:?}"), |own| own.to_string())
+    size(spec, &Resources::new()).map_or_else(|why| format!("{why:?}"), |size| size.to_string())
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn storage_beyond_20_gib_is_billed_as_provisioned() {
     let with = |gib: i64| {
         let mut spec = pod(250, 256);
         spec.containers[0].requests.set(ResourceName::EPHEMERAL_STORAGE, gib << 30);
-        size(&spec, &Resources::new()).map(|own| own.extra_storage_gib)
+        size(&spec, &Resources::new()).map(|size| size.extra_storage_gib)
     };
     assert_eq!((with(20), with(100), with(175)), (Ok(0), Ok(95), Ok(182)), "100 GiB are provisioned as 115");
     assert_eq!(with(176), Err(Unsupported::TooLarge));
@@ -66,7 +66,7 @@ fn profile(name: &str, namespace: &str, labels: &[(&str, &str)]) -> Profile {
 fn of_several_profiles_the_first_by_name_takes_a_pod_unless_it_asks_for_another() {
     let profiles =
         [profile("prod-workload", "prod", &[]), profile("beta-workload", "prod", &[]), profile("other", "x", &[])];
-    let name = |labels: &Labels| chosen(&profiles, "prod", labels).map(|own| own.name.as_str());
+    let name = |labels: &Labels| chosen(&profiles, "prod", labels).map(|item| item.name.as_str());
     assert_eq!(name(&Labels::new()), Some("beta-workload"));
     let asking = |profile: &str| Labels::new().with(Symbol::new(PROFILE_LABEL), Symbol::new(profile));
     assert_eq!(name(&asking("prod-workload")), Some("prod-workload"));
@@ -76,7 +76,7 @@ fn of_several_profiles_the_first_by_name_takes_a_pod_unless_it_asks_for_another(
 #[test]
 fn patterns_of_namespaces_stand_for_whole_names() {
     let fits: Vec<&str> =
-        ["prod", "prod-eu", "preprod"].into_iter().filter(|own| matches_pattern("prod*", own)).collect();
+        ["prod", "prod-eu", "preprod"].into_iter().filter(|text| matches_pattern("prod*", text)).collect();
     assert_eq!(fits, ["prod", "prod-eu"]);
     assert!(matches_pattern("team-?-*", "team-a-jobs") && !matches_pattern("team-?", "team-ab"));
     assert!(matches_pattern("*", "") && matches_pattern("a*b*c", "axxbyyc") && !matches_pattern("a*b", "abx"));
@@ -100,16 +100,16 @@ fn what_fargate_does_not_run_is_named() {
     assert_eq!(unsupported(&plain, false), None);
     assert_eq!(unsupported(&plain, true), Some(Unsupported::Volume));
     let with = |change: &dyn Fn(&mut PodSpec)| {
-        let mut own = plain.clone();
-        change(&mut own);
-        unsupported(&own, false)
+        let mut plain = plain.clone();
+        change(&mut plain);
+        unsupported(&plain, false)
     };
     assert_eq!(with(&|own| own.host_network = true), Some(Unsupported::HostNetwork));
     assert_eq!(with(&|own| own.containers[0].privileged = true), Some(Unsupported::Privileged));
-    let gpu = |own: &mut PodSpec| own.containers[0].requests.set(ResourceName::NVIDIA_GPU, 1);
+    let gpu = |pod_spec: &mut PodSpec| pod_spec.containers[0].requests.set(ResourceName::NVIDIA_GPU, 1);
     assert_eq!(with(&gpu), Some(Unsupported::Device));
     let select =
-        |key: Symbol, value: &'static str| move |own: &mut PodSpec| own.node_selector.set(key, Symbol::new(value));
+        |key: Symbol, value: &'static str| move |pod_spec: &mut PodSpec| pod_spec.node_selector.set(key, Symbol::new(value));
     assert_eq!(with(&select(well_known::ARCH, "arm64")), Some(Unsupported::Architecture));
     assert_eq!(with(&select(well_known::ARCH, "amd64")), None);
     assert_eq!(with(&select(well_known::OS, "windows")), Some(Unsupported::Windows));

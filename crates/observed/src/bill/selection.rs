@@ -178,7 +178,7 @@ impl Selection {
                 }
                 another = Some(value.clone());
             } else if let Some(name) = key.strip_prefix(OWNED).filter(|_| value == "owned") {
-                if self.owned_keys.iter().any(|own| own == name) {
+                if self.owned_keys.iter().any(|owned_key| owned_key == name) {
                     return Tagged::This;
                 }
                 another.get_or_insert_with(|| name.to_owned());

@@ -203,12 +203,12 @@ fn json(ledger: &mut Ledger, name: &str, text: &str) -> Result<(), InputError> {
             value => vec![value],
         };
         for value in values {
-            let own = kind_of(&value);
+            let this_kind = kind_of(&value);
             if kind.is_none() {
-                kind = Some(own.ok_or_else(|| foreign(name, &value))?);
-                ledger.begin(name, own.unwrap_or_default());
+                kind = Some(this_kind.ok_or_else(|| foreign(name, &value))?);
+                ledger.begin(name, this_kind.unwrap_or_default());
             }
-            take(ledger, own, &value, &mut seen);
+            take(ledger, this_kind, &value, &mut seen);
         }
     }
     if kind.is_none() {

@@ -199,26 +199,26 @@ impl Ledger {
 
     fn would_tell(&mut self, at: Instant, of_nodes: bool, kept: bool) {
         let new = Ends { window: Window { from: at, until: at }, of_nodes, kept };
-        let own = self.ends.entry(self.sources.len()).or_insert(new);
-        own.window = Window { from: own.window.from.min(at), until: own.window.until.max(at) };
-        own.of_nodes |= of_nodes;
+        let ends = self.ends.entry(self.sources.len()).or_insert(new);
+        ends.window = Window { from: ends.window.from.min(at), until: ends.window.until.max(at) };
+        ends.of_nodes |= of_nodes;
     }
 
     /// The stretches of a window in which a source tells why nodes ended, in order; no two overlap.
     fn ends_within(&self, scope: usize, window: Window) -> Vec<Window> {
-        let mut told = self.ends.values().filter(|own| own.of_nodes);
+        let mut told = self.ends.values().filter(|end| end.of_nodes);
         let is_stated = self.windows.contains_key(&0);
-        if self.all_ends.contains(&scope) || scope == 0 && is_stated && told.clone().any(|own| own.kept) {
+        if self.all_ends.contains(&scope) || scope == 0 && is_stated && told.clone().any(|ends| ends.kept) {
             return vec![window];
         }
         let mut all: Vec<Window> = Vec::new();
         if scope == 0 {
-            all.extend(told.by_ref().map(|own| own.window));
+            all.extend(told.by_ref().map(|ends| ends.window));
         }
-        all.sort_by_key(|own| (own.from, own.until));
-        all.dedup_by(|next, own| {
-            let overlap = next.from <= own.until;
-            own.until = if overlap { own.until.max(next.until) } else { own.until };
+        all.sort_by_key(|item| (item.from, item.until));
+        all.dedup_by(|next, item| {
+            let overlap = next.from <= item.until;
+            item.until = if overlap { item.until.max(next.until) } else { item.until };
             overlap
         });
         all
@@ -249,7 +249,7 @@ impl Ledger {
             let Some(name) = name else { continue };
             drafts.entry((note.scope, name.clone())).or_default().add(note);
         }
-        let own = self.own_window(&drafts);
+        let this_window = self.own_window(&drafts);
         let mut ends: BTreeMap<usize, Vec<Window>> = BTreeMap::new();
         let mut history = History {
             simulated: !self.windows.is_empty() && drafts.keys().all(|(scope, _)| *scope > 0),
@@ -258,7 +258,7 @@ impl Ledger {
         };
         let mut ready: BTreeMap<(usize, String), Instant> = BTreeMap::new();
         for ((scope, name), draft) in drafts {
-            let window = if scope == 0 { own } else { self.windows.get(&scope).copied().or(own) };
+            let window = if scope == 0 { this_window } else { self.windows.get(&scope).copied().or(this_window) };
             let Some(window) = window else { continue };
             let ends = ends.entry(scope).or_insert_with(|| self.ends_within(scope, window)).clone();
             let (life, disagreements, impossible) = draft.conclude(name, (window, ends), &self.sources);
@@ -290,7 +290,7 @@ impl Ledger {
         history.pods = self.pods.into_iter().map(|((scope, _), pod)| of_its_run(scope, pod, &ready)).collect();
         (history.pulls, history.shortages, history.loads) = (self.pulls, self.shortages, self.loads);
         (history.stages, history.sources, history.sampled) = (self.stages, self.sources, self.sampled);
-        history.ends_told = !self.all_ends.is_empty() || self.ends.values().any(|own| own.of_nodes);
+        history.ends_told = !self.all_ends.is_empty() || self.ends.values().any(|end| end.of_nodes);
         history.reclaims = self.reclaims;
         history
     }
@@ -448,7 +448,7 @@ impl Draft {
             let came_back = *milestone == Milestone::Ready
                 && initialized.is_some_and(|initialized| at.seconds_since(initialized) > CAME_BACK);
             if too_early || came_back {
-                let source = self.sightings.get(milestone).and_then(|all| all.first()).map_or(0, |own| own.source);
+                let source = self.sightings.get(milestone).and_then(|all| all.first()).map_or(0, |item| item.source);
                 let why = if too_early { "before it was made" } else { "again, long after it was initialized" };
                 told.push((source, format!("{name} came to {} {why}: left out", milestone.as_str())));
             }

@@ -325,9 +325,9 @@ impl History {
     /// The mean number of seconds from a claim's creation to `stage` and how many launches it is of, by the sums of histograms; `None`
     /// where none tells of it.
     pub fn mean_to(&self, stage: Milestone) -> Option<(f64, f64)> {
-        let own = self.stages.iter().filter(|times| times.stage == stage);
+        let stage = self.stages.iter().filter(|times| times.stage == stage);
         let (launches, seconds) =
-            own.fold((0.0, 0.0), |(launches, seconds), own| (launches + own.launches, seconds + own.seconds));
+            stage.fold((0.0, 0.0), |(launches, seconds), stage| (launches + stage.launches, seconds + stage.seconds));
         (launches >= 1.0).then(|| (seconds / launches, launches))
     }
 }

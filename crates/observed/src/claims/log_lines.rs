@@ -37,8 +37,8 @@ fn of_text(line: &str, depth: usize) -> Option<Value> {
 /// The fields in a value of JSON: its own, or those of the line that it wraps.
 fn of_value(value: &Value, depth: usize) -> Option<Value> {
     let wrapped = KEYS.iter().find_map(|key| of_text(text(value, &[key])?.trim(), depth));
-    let own = || is_line(value).then(|| value.clone());
-    wrapped.or_else(own).or_else(|| value.get("log_processed").filter(|inner| is_line(inner)).cloned())
+    let make = || is_line(value).then(|| value.clone());
+    wrapped.or_else(make).or_else(|| value.get("log_processed").filter(|inner| is_line(inner)).cloned())
 }
 
 /// Whether a value is itself a line.
@@ -126,8 +126,8 @@ mod tests {
 
     fn claim(line: &str) -> Option<String> {
         let fields = fields(line)?;
-        let own = text(&fields, &["NodeClaim", "name"]).or_else(|| text(&fields, &["nodeclaim"])).map(str::to_owned);
-        own.filter(|_| text(&fields, &["message"]) == Some("launched nodeclaim") && text(&fields, &["time"]).is_some())
+        let this_text = text(&fields, &["NodeClaim", "name"]).or_else(|| text(&fields, &["nodeclaim"])).map(str::to_owned);
+        this_text.filter(|_| text(&fields, &["message"]) == Some("launched nodeclaim") && text(&fields, &["time"]).is_some())
     }
 
     #[test]

@@ -82,7 +82,7 @@ pub(super) fn change(ledger: &mut Ledger, value: &Value, first: &mut dyn FnMut(&
 /// When a condition became true.
 fn condition(value: &Value, wanted: &str) -> Option<Instant> {
     let conditions = items(value, &["status", "conditions"]);
-    let one = conditions.iter().find(|own| text(own, &["type"]) == Some(wanted))?;
+    let one = conditions.iter().find(|condition| text(condition, &["type"]) == Some(wanted))?;
     (text(one, &["status"]) == Some("True")).then(|| instant(one, &["lastTransitionTime"])).flatten()
 }
 

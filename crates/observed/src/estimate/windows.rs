@@ -42,9 +42,9 @@ fn sharpened(rates: &[f64], width: usize) -> Vec<f64> {
     for _ in 0..ROUNDS {
         let blurred = blurred(&sharp, width);
         let ratios: Vec<f64> =
-            rates.iter().zip(&blurred).map(|(rate, own)| if *own > 0.0 { rate / own } else { 1.0 }).collect();
+            rates.iter().zip(&blurred).map(|(rate, blurred)| if *blurred > 0.0 { rate / blurred } else { 1.0 }).collect();
         let ratios = self::blurred(&ratios, width);
-        sharp.iter_mut().zip(ratios).for_each(|(own, ratio)| *own *= ratio);
+        sharp.iter_mut().zip(ratios).for_each(|(item, ratio)| *item *= ratio);
     }
     sharp
 }
@@ -78,12 +78,12 @@ mod tests {
     }
 
     fn off(truth: &[f64], points: &[(i64, f64)]) -> f64 {
-        let own: Vec<f64> = points
+        let numbers: Vec<f64> = points
             .iter()
             .filter(|(at, _)| (600..33_000).contains(at))
             .map(|(at, rate)| rate - truth[(at / 60) as usize])
             .collect();
-        libm::sqrt(own.iter().map(|own| own * own).sum::<f64>() / own.len() as f64)
+        libm::sqrt(numbers.iter().map(|number| number * number).sum::<f64>() / numbers.len() as f64)
     }
 
     #[test]
@@ -93,9 +93,9 @@ mod tests {
         let sharp = unblurred(&rates, 300);
         assert!(off(&truth, &moved) < 0.8 * off(&truth, &rates), "{} {}", off(&truth, &moved), off(&truth, &rates));
         assert!(off(&truth, &sharp) < 0.6 * off(&truth, &moved), "{} {}", off(&truth, &sharp), off(&truth, &moved));
-        let sum = |points: &[(i64, f64)]| points.iter().map(|own| own.1).sum::<f64>();
+        let sum = |points: &[(i64, f64)]| points.iter().map(|point| point.1).sum::<f64>();
         assert!((sum(&sharp) / sum(&rates) - 1.0).abs() < 1e-3);
-        assert!(sharp.iter().all(|own| own.1 >= 0.0));
+        assert!(sharp.iter().all(|item| item.1 >= 0.0));
     }
 
     #[test]
@@ -106,6 +106,6 @@ mod tests {
         assert_eq!(unblurred(&few, 300), [(-180, 1.0), (-120, 1.0), (59_820, 9.0)]);
         assert_eq!(unblurred(&[(5, 1.0)], 300), [(5, 1.0)]);
         let even: Vec<(i64, f64)> = (0..50).map(|place| (place * 60, 7.0)).collect();
-        assert!(unblurred(&even, 240).iter().all(|own| (own.1 - 7.0).abs() < 1e-9));
+        assert!(unblurred(&even, 240).iter().all(|unblurred| (unblurred.1 - 7.0).abs() < 1e-9));
     }
 }

@@ -130,8 +130,8 @@ impl<T: Cell> Cell for Option<T> {
     }
 
     fn show(&self, to: &mut String) {
-        if let Some(own) = self {
-            own.show(to);
+        if let Some(item) = self {
+            item.show(to);
         }
     }
 }

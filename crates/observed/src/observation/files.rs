@@ -78,7 +78,7 @@ impl Observation {
             };
             put().map_err(|error| unwritable(&part, &error))?;
         }
-        for name in NAMES.iter().filter(|name| !files.iter().any(|(own, _)| own == *name)) {
+        for name in NAMES.iter().filter(|name| !files.iter().any(|(key, _)| key == *name)) {
             let path = folder.join(name);
             match std::fs::remove_file(&path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(unwritable(&path, &error)),

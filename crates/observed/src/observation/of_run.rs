@@ -73,7 +73,7 @@ pub(super) fn read(folder: &Path) -> Result<Observation, InputError> {
     let node_counts = node_counts(&nodes, &moments);
     let pending = moments
         .iter()
-        .map(|own| Pending { at: own.at, pods_pending: own.pods_pending, ..Pending::default() })
+        .map(|moment| Pending { at: moment.at, pods_pending: moment.pods_pending, ..Pending::default() })
         .collect();
     let step = moments.windows(2).next().map_or(60, |pair| (pair[1].at - pair[0].at).as_secs());
     let quantity = |name: &str, source: &str, resolution_seconds| Quantity {
@@ -106,10 +106,10 @@ pub(super) fn read(folder: &Path) -> Result<Observation, InputError> {
 /// Means of each workload over the samples.
 fn workload_figures(states: &[WorkloadState]) -> Vec<WorkloadFigures> {
     let mut sums: BTreeMap<&str, [f64; 4]> = BTreeMap::new();
-    for own in states {
-        let all = sums.entry(&own.workload).or_default();
-        let replicas = own.replicas_desired.unwrap_or(0) as f64;
-        let new = [1.0, own.requests_per_second.unwrap_or(0.0), own.cpu_used_milli.unwrap_or(0.0), replicas];
+    for state in states {
+        let all = sums.entry(&state.workload).or_default();
+        let replicas = state.replicas_desired.unwrap_or(0) as f64;
+        let new = [1.0, state.requests_per_second.unwrap_or(0.0), state.cpu_used_milli.unwrap_or(0.0), replicas];
         all.iter_mut().zip(new).for_each(|(sum, new)| *sum += new);
     }
     let figures = sums.into_iter().map(|(workload, [count, requests, milli, replicas])| WorkloadFigures {
@@ -138,7 +138,7 @@ fn node_counts(nodes: &[NodeLife], moments: &[TimelineRow]) -> Vec<NodeCount> {
             *kinds.entry(kind.map(Option::as_deref)).or_default() += 1;
         }
         counts.extend(kinds.into_iter().map(|(kind, nodes)| {
-            let [instance_type, zone, capacity_type, origin_kind, origin] = kind.map(|own| own.map(str::to_owned));
+            let [instance_type, zone, capacity_type, origin_kind, origin] = kind.map(|kind| kind.map(str::to_owned));
             NodeCount { at: *at, instance_type, zone, capacity_type, origin_kind, origin, nodes }
         }));
     }

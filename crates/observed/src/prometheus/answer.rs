@@ -155,7 +155,7 @@ impl Answer {
             self.series = other.series;
         } else {
             let mut by_labels: BTreeMap<BTreeMap<String, String>, Vec<Sample>> =
-                std::mem::take(&mut self.series).into_iter().map(|own| (own.labels, own.samples)).collect();
+                std::mem::take(&mut self.series).into_iter().map(|series| (series.labels, series.samples)).collect();
             for series in other.series {
                 let samples = by_labels.entry(series.labels.clone()).or_default();
                 samples.extend(series.samples);
@@ -164,12 +164,12 @@ impl Answer {
             }
             self.series = by_labels.into_iter().map(|(labels, samples)| Series { labels, samples }).collect();
         }
-        for (own, others) in
+        for (key, others) in
             [(&mut self.warnings, other.warnings), (&mut self.infos, other.infos), (&mut self.repairs, other.repairs)]
         {
-            own.extend(others);
-            own.sort_unstable();
-            own.dedup();
+            key.extend(others);
+            key.sort_unstable();
+            key.dedup();
         }
         Ok(())
     }
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn disorder_is_put_right_and_said_and_contradictions_are_refused() {
         let answer = Answer::read(&matrix(r#"[{"metric":{},"values":[[2,"5"],[1,"4"],[2,"5"]]}]"#), "a.json").unwrap();
-        assert_eq!(answer.series[0].samples.iter().map(|own| own.at).collect::<Vec<_>>(), [1_000_000, 2_000_000]);
+        assert_eq!(answer.series[0].samples.iter().map(|sample| sample.at).collect::<Vec<_>>(), [1_000_000, 2_000_000]);
         assert_eq!(answer.repairs, ["1 samples out of order, sorted", "1 samples that were there twice, taken once"]);
         let contradiction = matrix(r#"[{"metric":{"x":"y"},"values":[[2,"5"],[2,"6"]]}]"#);
         assert_eq!(error(&contradiction), "a.json: {x=\"y\"} has two values at 2: 5 and 6");

@@ -111,7 +111,7 @@ impl Plan {
         placement::queries(&mut list);
         karpenter::queries(&mut list);
         requests::queries(&mut list);
-        QueryList { queries: list.queries.into_iter().flat_map(|own| own.pieces(POINTS_MAX)).collect() }
+        QueryList { queries: list.queries.into_iter().flat_map(|query| query.pieces(POINTS_MAX)).collect() }
     }
 }
 
@@ -123,19 +123,19 @@ struct Asking<'p> {
 
 impl Asking<'_> {
     /// A selector of the metric `name` with these matchers and those of the user.
-    fn selector(&self, name: &str, own: &[&str]) -> String {
-        let all: Vec<&str> = own.iter().copied().chain(self.plan.matchers.iter().map(String::as_str)).collect();
+    fn selector(&self, name: &str, texts: &[&str]) -> String {
+        let all: Vec<&str> = texts.iter().copied().chain(self.plan.matchers.iter().map(String::as_str)).collect();
         if all.is_empty() { name.to_owned() } else { format!("{name}{{{}}}", all.join(", ")) }
     }
 
     /// The same of a series with the label `label` for its namespace, where namespaces are chosen.
-    fn namespaced(&self, name: &str, label: &str, own: &[&str]) -> String {
+    fn namespaced(&self, name: &str, label: &str, texts: &[&str]) -> String {
         if self.plan.namespaces.is_empty() {
-            return self.selector(name, own);
+            return self.selector(name, texts);
         }
         let choice = format!("{label}=~\"{}\"", self.plan.namespaces.join("|").replace('.', "\\\\."));
-        let own: Vec<&str> = own.iter().copied().chain(std::iter::once(choice.as_str())).collect();
-        self.selector(name, &own)
+        let texts: Vec<&str> = texts.iter().copied().chain(std::iter::once(choice.as_str())).collect();
+        self.selector(name, &texts)
     }
 
     /// What replicas of a Prometheus recorded twice, once. `expression` keeps all labels.
@@ -219,12 +219,12 @@ fn workloads(list: &mut Asking<'_>) {
         list.looking_back(role, format!("group by ({by}) (present_over_time({selector}[1h]))"), HOUR);
     }
     // The pod's cgroup has no `container`, its sandbox no image: counted with the containers, all would be there twice.
-    let own = ["container!=\"\"", "image!=\"\""];
-    let cpu = list.namespaced("container_cpu_usage_seconds_total", "namespace", &own);
+    let item = ["container!=\"\"", "image!=\"\""];
+    let cpu = list.namespaced("container_cpu_usage_seconds_total", "namespace", &item);
     let (rate, increase) = (list.rate(&cpu), list.increase(&cpu));
     list.curve("cpu_by_pod", format!("sum by (namespace, pod) ({rate})"), 300);
     list.looking_back("cpu_increase_by_pod", format!("sum by (namespace, pod) ({increase})"), DAY);
-    let memory = list.namespaced("container_memory_working_set_bytes", "namespace", &own);
+    let memory = list.namespaced("container_memory_working_set_bytes", "namespace", &item);
     let memory = list.once(memory);
     list.curve("memory_by_pod", format!("sum by (namespace, pod) ({memory})"), 300);
     let fine = list.plan.fine();
@@ -441,8 +441,8 @@ mod tests {
 
     #[test]
     fn a_match_of_the_user_is_in_every_selector_and_its_label_in_no_grouping() {
-        let own = Plan { matchers: vec!["cluster=\"x\"".to_owned()], ..plan() };
-        for query in own.queries().queries {
+        let plan = Plan { matchers: vec!["cluster=\"x\"".to_owned()], ..plan() };
+        for query in plan.queries().queries {
             let selectors = selectors(&query.query);
             assert!(selectors.iter().all(|selector| selector.contains("cluster=\"x\"")), "{}", query.query);
             assert!(query.query.contains("cluster=\"x\""), "{}", query.query);
@@ -452,10 +452,10 @@ mod tests {
 
     #[test]
     fn replicas_of_a_prometheus_count_once_in_every_sum() {
-        let own = Plan { replica_labels: vec!["prometheus_replica".to_owned()], ..plan() };
+        let plan = Plan { replica_labels: vec!["prometheus_replica".to_owned()], ..plan() };
         // Whether a family is there at all is no sum, whatever its metrics are called.
         let sums = |query: &&super::Query| query.query.contains("sum") && query.role() != FAMILIES_ROLE;
-        for query in own.queries().queries.iter().filter(sums) {
+        for query in plan.queries().queries.iter().filter(sums) {
             assert!(query.query.contains("max without (prometheus_replica) ("), "{}", query.query);
         }
     }
@@ -463,11 +463,11 @@ mod tests {
     #[test]
     fn every_file_has_a_name_of_its_own_and_every_wanted_quantity_is_asked_for() {
         let list = plan().queries();
-        let names: BTreeSet<&str> = list.queries.iter().map(|own| own.file.as_str()).collect();
+        let names: BTreeSet<&str> = list.queries.iter().map(|query| query.file.as_str()).collect();
         assert_eq!(names.len(), list.queries.len());
         let roles: BTreeSet<&str> = list.queries.iter().map(super::Query::role).collect();
         for wanted in WANTED {
-            let asked = |role: &&str| roles.iter().any(|own| own == role || own.starts_with(&format!("{role}_")));
+            let asked = |role: &&str| roles.iter().any(|this_role| this_role == role || this_role.starts_with(&format!("{role}_")));
             assert!(wanted.roles.iter().any(asked), "{}", wanted.quantity);
         }
     }

@@ -141,11 +141,11 @@ fn begun(list: &QueryList, folder: &Path) -> Result<QueryList, InputError> {
     if list.is_whole_of(&before) {
         return Ok(before);
     }
-    let is_answered = |own: &&Query| folder.join(&own.file).is_file();
-    if before.queries.iter().filter(is_answered).all(|own| FIRST.contains(&own.role())) {
+    let is_answered = |query: &&Query| folder.join(&query.file).is_file();
+    if before.queries.iter().filter(is_answered).all(|query| FIRST.contains(&query.role())) {
         // Nothing but what made it ask for another choice of series.
-        for own in before.queries.iter().filter(is_answered) {
-            let path = folder.join(&own.file);
+        for query in before.queries.iter().filter(is_answered) {
+            let path = folder.join(&query.file);
             std::fs::remove_file(&path).map_err(|error| unwritable(&path, &error))?;
         }
         save(folder, LIST_FILE, &list.to_json())?;

@@ -86,14 +86,14 @@ impl Server {
 
     /// The form of a question.
     fn form(&self, query: &Query) -> Vec<(String, String)> {
-        let own = [
+        let item = [
             ("query", query.query.clone()),
             ("start", query.start.to_string()),
             ("end", query.end.to_string()),
             ("step", query.step.to_string()),
         ];
-        let own = own.into_iter().map(|(name, value)| (name.to_owned(), value));
-        own.chain(self.parameters.iter().cloned()).collect()
+        let item = item.into_iter().map(|(name, value)| (name.to_owned(), value));
+        item.chain(self.parameters.iter().cloned()).collect()
     }
 
     /// Sends one question to `uri`.
@@ -194,16 +194,16 @@ fn header(name: &str, value: &str, path: &Path) -> Result<(HeaderName, HeaderVal
 fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>, InputError> {
     let bytes = std::fs::read(path)
         .map_err(|error| InputError::new(format!("cannot read {}: {}", path.display(), refusal(&error))))?;
-    let own: Vec<Certificate<'static>> = parse_pem(&bytes)
+    let certificates: Vec<Certificate<'static>> = parse_pem(&bytes)
         .filter_map(|item| match item {
-            Ok(PemItem::Certificate(own)) => Some(own),
+            Ok(PemItem::Certificate(certificate)) => Some(certificate),
             _ => None,
         })
         .collect();
-    if own.is_empty() {
+    if certificates.is_empty() {
         return Err(InputError::new(format!("{} holds no certificate in PEM", path.display())));
     }
-    Ok(own)
+    Ok(certificates)
 }
 
 fn broken(error: &ureq::Error) -> Broken {

@@ -121,13 +121,13 @@ impl QueryList {
             InputError::new(format!("{file}:{}:{}: is not a list of queries: {error}", error.line(), error.column()))
                 .help("`nodecast observe queries` prints one")
         })?;
-        for own in &list.queries {
-            let refused = |what: String| Err(InputError::new(format!("{file}: the query `{}` {what}", own.file)));
-            if own.step < 1 || own.end < own.start {
+        for query in &list.queries {
+            let refused = |what: String| Err(InputError::new(format!("{file}: the query `{}` {what}", query.file)));
+            if query.step < 1 || query.end < query.start {
                 return refused("has no step, or ends before it begins".to_owned());
             }
             let safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-            if own.file.starts_with('.') || !own.file.chars().all(safe) || own.file == LIST_FILE {
+            if query.file.starts_with('.') || !query.file.chars().all(safe) || query.file == LIST_FILE {
                 return refused("is not the name of a file beside the list".to_owned());
             }
         }
@@ -155,8 +155,8 @@ impl QueryList {
 
     /// The first and the last second that a query of the list is evaluated at.
     pub fn span(&self) -> Option<(i64, i64)> {
-        let first = self.queries.iter().map(|own| own.start).min()?;
-        Some((first, self.queries.iter().map(|own| own.end).max()?))
+        let first = self.queries.iter().map(|query| query.start).min()?;
+        Some((first, self.queries.iter().map(|query| query.end).max()?))
     }
 
     /// A script for a POSIX shell that asks each query with `curl` and saves the answers, and this list, in the folder `answers`.
@@ -179,9 +179,9 @@ impl QueryList {
              \x20   --data-urlencode \"query=$5\" --data-urlencode \"start=$2\" --data-urlencode \"end=$3\" --data-urlencode \"step=$4\"\n\
              \x20 mv \"answers/$1.part\" \"answers/$1\"\n\
              }\n";
-        for own in &self.queries {
-            let quoted = own.query.replace('\'', "'\\''");
-            let _ = writeln!(text, "ask {} {} {} {} '{quoted}'", own.file, own.start, own.end, own.step);
+        for query in &self.queries {
+            let quoted = query.query.replace('\'', "'\\''");
+            let _ = writeln!(text, "ask {} {} {} {} '{quoted}'", query.file, query.start, query.end, query.step);
         }
         text
     }
@@ -236,9 +236,9 @@ mod tests {
 
     #[test]
     fn a_script_quotes_what_a_shell_would_take_apart() {
-        let mut own = query(1, 60);
-        own.query = "up{job='a$b'}".to_owned();
-        let script = QueryList { queries: vec![own] }.shell_script();
+        let mut query = query(1, 60);
+        query.query = "up{job='a$b'}".to_owned();
+        let script = QueryList { queries: vec![query] }.shell_script();
         assert!(script.contains("ask x.json 1791849600 1791849600 60 'up{job='\\''a$b'\\''}'\n"));
     }
 }

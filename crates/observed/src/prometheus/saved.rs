@@ -78,7 +78,7 @@ impl Answers {
     pub fn read(folder: &Path) -> Result<Self, InputError> {
         let list = read_list(folder)?;
         let absent: Vec<&str> =
-            list.queries.iter().map(|own| own.file.as_str()).filter(|file| !folder.join(file).is_file()).collect();
+            list.queries.iter().map(|query| query.file.as_str()).filter(|file| !folder.join(file).is_file()).collect();
         if let Some(first) = absent.first() {
             return Err(InputError::new(format!(
                 "{} of {} answers are missing in {}, the first is {first}",
@@ -92,18 +92,18 @@ impl Answers {
             .span()
             .ok_or_else(|| InputError::new(format!("{}: the list is empty", folder.join(LIST_FILE).display())))?;
         let mut by_role: BTreeMap<String, SavedQuery> = BTreeMap::new();
-        for own in &list.queries {
+        for query in &list.queries {
             let asked = || SavedQuery {
-                query: own.query.clone(),
-                start: own.start,
-                end: own.end,
-                step: own.step,
+                query: query.query.clone(),
+                start: query.start,
+                end: query.end,
+                step: query.step,
                 files: Vec::new(),
             };
-            let whole = by_role.entry(own.role().to_owned()).or_insert_with(asked);
-            whole.start = whole.start.min(own.start);
-            whole.end = whole.end.max(own.end);
-            whole.files.push(own.file.clone());
+            let whole = by_role.entry(query.role().to_owned()).or_insert_with(asked);
+            whole.start = whole.start.min(query.start);
+            whole.end = whole.end.max(query.end);
+            whole.files.push(query.file.clone());
         }
         Ok(Self { from, to, folder: folder.to_owned(), by_role })
     }

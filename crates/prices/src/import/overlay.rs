@@ -89,7 +89,7 @@ impl Overlay {
 
     /// What is known of a region that has prices.
     fn priced_region(&self, region: &str) -> Result<&RegionOutline, Reason> {
-        let outline = self.base.outlines.iter().find(|own| own.name.as_str() == region);
+        let outline = self.base.outlines.iter().find(|outline| outline.name.as_str() == region);
         let priced = outline.filter(|_| embedded::region(region).is_some());
         priced.ok_or(Reason::Borrowed("in a region without built-in prices"))
     }
@@ -217,7 +217,7 @@ impl Overlay {
 
     /// The region of a zone.
     fn region_of(&self, zone: &str) -> Result<&'static str, Reason> {
-        let holds = |outline: &&RegionOutline| outline.zones.iter().any(|own| own.name.as_str() == zone);
+        let holds = |outline: &&RegionOutline| outline.zones.iter().any(|this_zone| this_zone.name.as_str() == zone);
         let outline = self.base.outlines.iter().find(holds).map(|outline| outline.name.as_str());
         let priced = outline.filter(|region| embedded::region(region).is_some());
         priced.ok_or(Reason::Borrowed("in a zone that the built-in regions.csv does not list"))
@@ -227,8 +227,8 @@ impl Overlay {
         let on_demand = self.on_demand.values().map(|price| (price.file, RecordKind::OnDemandPrice));
         let spot = self.spot.values().map(|price| (price.file, RecordKind::SpotPrice));
         let offerings = self.offerings.values().map(|&file| (file, RecordKind::Offering));
-        let own = self.own.values().map(|price| (price.file, RecordKind::OwnPrice));
-        for (file, kind) in on_demand.chain(spot).chain(offerings).chain(own) {
+        let item = self.own.values().map(|price| (price.file, RecordKind::OwnPrice));
+        for (file, kind) in on_demand.chain(spot).chain(offerings).chain(item) {
             if let Some(account) = self.accounts.get_mut(file) {
                 account.kinds.entry(kind).or_default().taken += 1;
             }
@@ -277,7 +277,7 @@ impl Overlay {
         for (name, (mut table, account)) in edited {
             table.offer_new_rows_everywhere();
             let text = table.text();
-            if let Some(outline) = self.base.outlines.iter().find(|own| own.name.as_str() == name) {
+            if let Some(outline) = self.base.outlines.iter().find(|outline| outline.name.as_str() == name) {
                 region::parse(outline, &text, &facts, (self.base.dates, None))?;
             }
             tables.insert(format!("regions/{name}.csv"), text);
@@ -352,8 +352,8 @@ fn nothing_taken(accounts: &[FileAccount]) -> ImportError {
     let files: Vec<&str> = accounts.iter().map(|account| account.file.as_str()).collect();
     let mut reasons = String::new();
     for account in accounts {
-        for (kind, own) in &account.kinds {
-            for (reason, skipped) in &own.skipped {
+        for (kind, this_kind) in &account.kinds {
+            for (reason, skipped) in &this_kind.skipped {
                 let name = if skipped.count == 1 { kind.names().0 } else { kind.names().1 };
                 reasons.push_str(&format!("\n{}: {} {name} left out: {reason}", account.file, skipped.count));
             }
@@ -423,14 +423,14 @@ impl Table {
     /// The day of an On-Demand price that was published, if it is after `day`.
     fn fact_after(&self, key: &str, day: &str) -> Option<String> {
         let is_fact = matches!(self.text_of(key, "quality"), Some("published" | "historical"));
-        self.text_of(key, "as_of").filter(|own| is_fact && *own > day).map(str::to_owned)
+        self.text_of(key, "as_of").filter(|text| is_fact && *text > day).map(str::to_owned)
     }
 
     /// The day on which the Spot price of a zone was seen.
     fn spot_seen(&self, key: &str, letter: &str) -> Option<String> {
         let entries = self.text_of(key, "spot_zones")?.split_ascii_whitespace();
-        let own = entries.filter_map(|entry| entry.split_once('=')).find(|(zone, _)| *zone == letter)?;
-        own.1.split_once('@').map(|(_, day)| day.to_owned())
+        let parts = entries.filter_map(|entry| entry.split_once('=')).find(|(zone, _)| *zone == letter)?;
+        parts.1.split_once('@').map(|(_, day)| day.to_owned())
     }
 
     /// As [`set`](Self::set), in a column that is added if the table lacks it.

@@ -19,7 +19,7 @@ const WANTED: [(&str, &str, &str); 4] = [
 /// A product of `aws pricing get-products --service-code AmazonEC2`.
 pub(super) fn on_demand(record: &Value) -> Result<Fact, Reason> {
     let product = record.get("product").ok_or("without `product`")?;
-    if product.get("productFamily").and_then(Value::as_str).is_some_and(|own| !own.starts_with("Compute Instance")) {
+    if product.get("productFamily").and_then(Value::as_str).is_some_and(|product| !product.starts_with("Compute Instance")) {
         return Err("not an instance".into());
     }
     let attributes = product.get("attributes").ok_or("without `attributes`")?;

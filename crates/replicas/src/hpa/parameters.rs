@@ -90,13 +90,13 @@ impl Tolerance {
 
 /// The tolerance of an autoscaler: its own where it has one and may, else the controller's.
 pub fn tolerance_of(hpa: &HorizontalPodAutoscaler, parameters: &HpaParameters) -> Tolerance {
-    let own = |rules: fn(&nodecast_model::domain::hpa::Behavior) -> &ScalingRules| {
+    let make = |rules: fn(&nodecast_model::domain::hpa::Behavior) -> &ScalingRules| {
         let behavior = hpa.behavior.as_ref().filter(|_| parameters.configurable_tolerance)?;
         rules(behavior).tolerance.map(Quantity::as_f64)
     };
     Tolerance {
-        up: own(|behavior| &behavior.scale_up).unwrap_or(parameters.tolerance_up),
-        down: own(|behavior| &behavior.scale_down).unwrap_or(parameters.tolerance_down),
+        up: make(|behavior| &behavior.scale_up).unwrap_or(parameters.tolerance_up),
+        down: make(|behavior| &behavior.scale_down).unwrap_or(parameters.tolerance_down),
         by_distance: !parameters.version.has(KubernetesBehaviour::HpaToleranceByRatio),
     }
 }

@@ -161,11 +161,11 @@ fn from_1_37_only_a_target_that_this_controller_took_to_zero_is_woken() {
     let hpa = autoscaler(0, 10, vec![external(1_000)], None);
     let mut by_hand = HpaState::default();
     assert_eq!(external_pass(&hpa, &mut by_hand, 0, MetricReading::Series(&[3_000]), 37).desired, 0);
-    let mut own = HpaState { recommendations: Some(Vec::new()), ..HpaState::default() };
-    assert_eq!(external_pass(&hpa, &mut own, 2, MetricReading::Series(&[0]), 37).desired, 0);
-    assert_eq!(own.conditions.scaled_to_zero.to_string(), "True/ScaledToZero");
-    assert_eq!(external_pass(&hpa, &mut own, 0, MetricReading::Series(&[3_000]), 37).desired, 3);
-    assert_eq!(own.conditions.scaled_to_zero.to_string(), "False/NotScaledToZero");
+    let mut hpa_state = HpaState { recommendations: Some(Vec::new()), ..HpaState::default() };
+    assert_eq!(external_pass(&hpa, &mut hpa_state, 2, MetricReading::Series(&[0]), 37).desired, 0);
+    assert_eq!(hpa_state.conditions.scaled_to_zero.to_string(), "True/ScaledToZero");
+    assert_eq!(external_pass(&hpa, &mut hpa_state, 0, MetricReading::Series(&[3_000]), 37).desired, 3);
+    assert_eq!(hpa_state.conditions.scaled_to_zero.to_string(), "False/NotScaledToZero");
 }
 
 #[test]

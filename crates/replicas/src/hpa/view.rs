@@ -158,8 +158,8 @@ pub fn pod_request_milli(
     let counted = |candidate: &&Container| container.is_none_or(|wanted| candidate.name == wanted);
     let mut sum: i64 = 0;
     for one in pod.containers.iter().chain(sidecars).filter(counted) {
-        let own = one.requests.find(resource).or_else(|| one.limits.find(resource));
-        let Some(amount) = own else {
+        let request = one.requests.find(resource).or_else(|| one.limits.find(resource));
+        let Some(amount) = request else {
             return Err(UnknownRequest { resource, container: one.name.clone() });
         };
         sum = sum.saturating_add(milli(amount));

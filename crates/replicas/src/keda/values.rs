@@ -155,10 +155,10 @@ fn milli(value: f64) -> i64 {
 fn kafka_lag(kafka: &KafkaTrigger, partitions: &[Partition]) -> (f64, f64) {
     let (mut lag, mut with_persistent, mut with_lag) = (0_i64, 0_i64, 0_i64);
     for partition in partitions {
-        let (own, persistent) = partition_lag(kafka, partition);
-        lag = lag.saturating_add(own);
+        let (item, persistent) = partition_lag(kafka, partition);
+        lag = lag.saturating_add(item);
         with_persistent = with_persistent.saturating_add(persistent);
-        with_lag += i64::from(own > 0);
+        with_lag += i64::from(item > 0);
     }
     let limited = !kafka.allow_idle_consumers || kafka.limit_to_partitions_with_lag || kafka.ensure_even_distribution;
     if limited && kafka.lag_threshold > 0 {

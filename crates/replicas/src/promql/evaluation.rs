@@ -175,18 +175,18 @@ fn binary(operation: &Binary, source: &dyn SeriesSource, now: SimTime) -> Result
         (QueryValue::Vector(elements), QueryValue::Scalar(right)) => QueryValue::Vector(
             elements
                 .into_iter()
-                .filter_map(|own| {
-                    let value = applied(operator, as_bool, own.value, right)?;
-                    Some(Element { value: kept_value(operator, as_bool, own.value, value), ..own })
+                .filter_map(|element| {
+                    let value = applied(operator, as_bool, element.value, right)?;
+                    Some(Element { value: kept_value(operator, as_bool, element.value, value), ..element })
                 })
                 .collect(),
         ),
         (QueryValue::Scalar(left), QueryValue::Vector(elements)) => QueryValue::Vector(
             elements
                 .into_iter()
-                .filter_map(|own| {
-                    let value = applied(operator, as_bool, left, own.value)?;
-                    Some(Element { value: kept_value(operator, as_bool, own.value, value), ..own })
+                .filter_map(|element| {
+                    let value = applied(operator, as_bool, left, element.value)?;
+                    Some(Element { value: kept_value(operator, as_bool, element.value, value), ..element })
                 })
                 .collect(),
         ),
@@ -200,8 +200,8 @@ fn binary(operation: &Binary, source: &dyn SeriesSource, now: SimTime) -> Result
 }
 
 /// A comparison that holds keeps the value of the series, unless it was asked for 0 or 1.
-fn kept_value(operator: Operator, as_bool: bool, own: f64, result: f64) -> f64 {
-    if operator.compares() && !as_bool { own } else { result }
+fn kept_value(operator: Operator, as_bool: bool, number: f64, result: f64) -> f64 {
+    if operator.compares() && !as_bool { number } else { result }
 }
 
 /// The result of an operator; `None` for a comparison that does not hold and is not asked for 0 or 1.
@@ -234,14 +234,14 @@ fn of_sets(operation: &Binary, left: Vec<Element>, right: Vec<Element>) -> Vec<E
         elements.iter().map(|element| kept(&operation.matching, &element.labels)).collect()
     };
     let (of_left, of_right) = (keys(&left), keys(&right));
-    let has = |keys: &std::collections::BTreeSet<GroupKey>, own: &Element| {
-        keys.contains(&kept(&operation.matching, &own.labels))
+    let has = |keys: &std::collections::BTreeSet<GroupKey>, element: &Element| {
+        keys.contains(&kept(&operation.matching, &element.labels))
     };
     match operation.operator {
-        Operator::And => left.into_iter().filter(|own| has(&of_right, own)).collect(),
-        Operator::Unless => left.into_iter().filter(|own| !has(&of_right, own)).collect(),
+        Operator::And => left.into_iter().filter(|item| has(&of_right, item)).collect(),
+        Operator::Unless => left.into_iter().filter(|item| !has(&of_right, item)).collect(),
         _ => {
-            let more: Vec<Element> = right.into_iter().filter(|own| !has(&of_left, own)).collect();
+            let more: Vec<Element> = right.into_iter().filter(|item| !has(&of_left, item)).collect();
             left.into_iter().chain(more).collect()
         }
     }
@@ -261,11 +261,11 @@ fn one_to_one(operation: &Binary, left: Vec<Element>, right: Vec<Element>) -> Re
     };
     let (left, right) = (keyed(left)?, keyed(right)?);
     let mut found = Vec::new();
-    for (key, own) in left {
+    for (key, element) in left {
         let Some(other) = right.get(&key) else { continue };
-        let Some(value) = applied(operation.operator, operation.as_bool, own.value, other.value) else { continue };
+        let Some(value) = applied(operation.operator, operation.as_bool, element.value, other.value) else { continue };
         let filters = operation.operator.compares() && !operation.as_bool;
-        let labels = if filters { own.labels } else { labels_of(&key) };
+        let labels = if filters { element.labels } else { labels_of(&key) };
         found.push(Element { labels, value });
     }
     Ok(found)

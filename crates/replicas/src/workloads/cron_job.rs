@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(next("09:30:00"), Some(time("11:00:00")));
         assert_eq!(next("10:59:59"), Some(time("11:00:00")));
         for span in ["2d", "soon", "", "30s", "-1h"] {
-            let problem = CronCalendar::new(&format!("@every {span}"), None).err().map(|own| own.to_string());
+            let problem = CronCalendar::new(&format!("@every {span}"), None).err().map(|err| err.to_string());
             assert!(problem.is_some_and(|text| text.starts_with("`@every")), "{span}");
         }
     }
@@ -234,7 +234,7 @@ mod tests {
     fn a_time_zone_in_the_schedule_is_named() {
         for prefix in ["TZ=", "CRON_TZ="] {
             let problem = CronCalendar::new(&format!("{prefix}America/New_York 0 9 * * *"), None).err();
-            assert!(problem.is_some_and(|own| own.to_string().starts_with(&format!("`{prefix}America/New_York`"))));
+            assert!(problem.is_some_and(|problem| problem.to_string().starts_with(&format!("`{prefix}America/New_York`"))));
         }
     }
 

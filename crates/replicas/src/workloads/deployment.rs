@@ -91,12 +91,12 @@ pub fn roll(rollout: &Rollout<'_>) -> (i64, Vec<i64>) {
 
 /// Source: `util/deployment_util.go`, `NewRSNewReplicas`; `rolling.go`, `reconcileNewReplicaSet`.
 fn new_size(rollout: &Rollout<'_>) -> i64 {
-    let own = rollout.new.replicas;
-    if own >= rollout.replicas {
+    let replicas = rollout.new.replicas;
+    if replicas >= rollout.replicas {
         return rollout.replicas;
     }
     let room = rollout.replicas.saturating_add(rollout.limits.surge).saturating_sub(rollout.pods());
-    own + room.clamp(0, rollout.replicas - own)
+    replicas + room.clamp(0, rollout.replicas - replicas)
 }
 
 /// Source: `rolling.go`, `reconcileOldReplicaSets`, `cleanupUnhealthyReplicas`,

@@ -162,9 +162,9 @@ pub fn may_change_template(
         ..new.clone()
     };
     if with_resources {
-        alike.containers.iter_mut().zip(&old.containers).for_each(|(own, old)| take_resources(own, old));
+        alike.containers.iter_mut().zip(&old.containers).for_each(|(container, old)| take_resources(container, old));
         let init = alike.init_containers.iter_mut().zip(&old.init_containers);
-        init.for_each(|(own, old)| take_resources(&mut own.container, &old.container));
+        init.for_each(|(unknown_request, old)| take_resources(&mut unknown_request.container, &old.container));
     }
     alike == *old
 }

@@ -115,7 +115,7 @@ fn next_updates(set: &StatefulSetView<'_>, wanted: std::ops::Range<u32>) -> Vec<
     }
     let at = |ordinal: u32| set.pods.iter().position(|pod| pod.ordinal == ordinal);
     let is_there = |pod: &OrdinalView| pod.available && !pod.deleting;
-    let gone = wanted.clone().filter(|&ordinal| !at(ordinal).is_some_and(|own| is_there(&set.pods[own]))).count();
+    let gone = wanted.clone().filter(|&ordinal| !at(ordinal).is_some_and(|item| is_there(&set.pods[item]))).count();
     let old = |position: &usize| !set.pods[*position].updated && !set.pods[*position].deleting;
     let candidates = wanted.skip(partition as usize).rev().filter_map(at).filter(old);
     candidates.take((most as usize).saturating_sub(gone)).map(OrdinalStep::Delete).collect()

@@ -95,11 +95,11 @@ pub(crate) fn cost_by_kind(outcome: &Outcome) -> Panel {
     let mut changes: BTreeMap<(usize, &'static str), BTreeMap<SimTime, i128>> = BTreeMap::new();
     let lines = outcome.bill.net().iter().filter(|line| line.to - line.from > SimDuration::ZERO);
     for (line, kind) in lines.filter_map(|line| Some((line, kind(line)?))) {
-        let own = changes.entry(kind).or_default();
-        *own.entry(line.from).or_default() += rate(line);
+        let changes = changes.entry(kind).or_default();
+        *changes.entry(line.from).or_default() += rate(line);
         // What runs when the run ends goes on.
         if line.to < end {
-            *own.entry(line.to).or_default() -= rate(line);
+            *changes.entry(line.to).or_default() -= rate(line);
         }
     }
     let mut panel = Panel::amounts(match outcome.bill.currency {

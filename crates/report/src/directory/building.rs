@@ -85,7 +85,7 @@ impl Building {
             return Ok(());
         }
         // What stood there is removed under the hidden name, and nobody may take that for what a killed run has left.
-        let older = File::open(target).and_then(|own| own.try_lock().map_err(io::Error::from).map(|()| own));
+        let older = File::open(target).and_then(|file| file.try_lock().map_err(io::Error::from).map(|()| file));
         let aside = exchange(&self.path, target).map_err(OutputError::io("replace", target))?;
         self.in_place = true;
         // Somebody may have put a file there since it was looked at: then all is as it was.
@@ -128,7 +128,7 @@ fn free_name(path: &Path) -> PathBuf {
     let name = name.trim_start_matches('.').trim_end_matches(".partial");
     let candidates = (1_u32..).map(|number| path.with_file_name(format!("{name}.kept-{number}")));
     // Numbers end long after names do.
-    candidates.into_iter().find(|own| fs::symlink_metadata(own).is_err()).unwrap_or_else(|| path.to_owned())
+    candidates.into_iter().find(|candidate| fs::symlink_metadata(candidate).is_err()).unwrap_or_else(|| path.to_owned())
 }
 
 /// Makes the directory at `path`, or takes over one that nobody holds.
@@ -141,14 +141,14 @@ fn hold(target: &Path, path: &Path) -> Result<File, OutputError> {
             Err(error) => return Err(OutputError::io("create a directory in", path.parent().unwrap_or(path))(error)),
         };
         // Another run may end and take it away at any moment.
-        let Ok(own) = File::open(path) else { continue };
-        match own.try_lock() {
-            Ok(()) if is_at(&own, path) => return Ok(own),
+        let Ok(file) = File::open(path) else { continue };
+        match file.try_lock() {
+            Ok(()) if is_at(&file, path) => return Ok(file),
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(busy()),
             // Without locks nobody can tell a killed run from one at work.
             Err(TryLockError::Error(_)) if was_there => return Err(busy()),
-            Err(TryLockError::Error(_)) => return Ok(own),
+            Err(TryLockError::Error(_)) => return Ok(file),
         }
     }
     Err(busy())
@@ -166,10 +166,10 @@ pub fn hold_scratch(target: &Path, path: &Path) -> Result<File, OutputError> {
 
 /// Whether the open directory is still the one of that name.
 #[cfg(unix)]
-pub(super) fn is_at(own: &File, path: &Path) -> bool {
+pub(super) fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
-    let (Ok(own), Ok(there)) = (own.metadata(), fs::symlink_metadata(path)) else { return false };
-    (own.dev(), own.ino()) == (there.dev(), there.ino())
+    let (Ok(metadata), Ok(there)) = (file.metadata(), fs::symlink_metadata(path)) else { return false };
+    (metadata.dev(), metadata.ino()) == (there.dev(), there.ino())
 }
 
 #[cfg(not(unix))]
@@ -229,7 +229,7 @@ fn exchange(building: &Path, target: &Path) -> io::Result<PathBuf> {
 
 /// The same in two steps, between which there is nothing at `target`.
 fn by_two_renames(building: &Path, target: &Path) -> io::Result<PathBuf> {
-    let aside = if building.extension().is_some_and(|own| own == "replaced") {
+    let aside = if building.extension().is_some_and(|extension| extension == "replaced") {
         sibling(target, "partial")
     } else {
         sibling(target, "replaced")

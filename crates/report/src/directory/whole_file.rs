@@ -45,7 +45,7 @@ const LINKS_MAX: usize = 40;
 fn target(path: &Path) -> io::Result<PathBuf> {
     let mut named = path.to_owned();
     for _ in 0..LINKS_MAX {
-        let is_link = fs::symlink_metadata(&named).is_ok_and(|own| own.file_type().is_symlink());
+        let is_link = fs::symlink_metadata(&named).is_ok_and(|item| item.file_type().is_symlink());
         if !is_link || is_stream(&named) {
             return Ok(named);
         }
@@ -57,7 +57,7 @@ fn target(path: &Path) -> io::Result<PathBuf> {
 
 /// Whether a path is of what cannot be replaced: a pipe, a terminal, a device, or something that a process has open, which `/proc` shows as a link.
 fn is_stream(path: &Path) -> bool {
-    path.starts_with("/proc") || fs::metadata(path).is_ok_and(|own| !own.is_file() && !own.is_dir())
+    path.starts_with("/proc") || fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
 /// Writes `partial` and renames it. The outer error is that of not being let near it.

@@ -187,7 +187,7 @@ fn digest_of(path: &Path) -> Result<String, OutputError> {
 fn list_files(directory: &Path, prefix: &str, files: &mut Vec<String>) -> Result<(), OutputError> {
     for name in names(directory)? {
         let (path, shown) = (directory.join(&name), format!("{prefix}{name}"));
-        let is_folder = fs::symlink_metadata(&path).is_ok_and(|own| own.is_dir());
+        let is_folder = fs::symlink_metadata(&path).is_ok_and(|item| item.is_dir());
         if is_folder && !names(&path)?.is_empty() {
             list_files(&path, &format!("{shown}/"), files)?;
         } else {

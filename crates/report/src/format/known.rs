@@ -90,11 +90,11 @@ impl IntervalFigure {
 
     /// The ends alone: `$1,181 to 1,199`.
     pub fn range(&self, measure: Measure<'_>) -> String {
-        let own = Self { ends: true, ..*self };
-        if let Some((scale, _)) = own.scale(measure, own.reach().unwrap_or(0.0)) {
-            return format!("{}{}{}", scale.prefix, own.both_ends(&scale), scale.suffix);
+        let interval_figure = Self { ends: true, ..*self };
+        if let Some((scale, _)) = interval_figure.scale(measure, interval_figure.reach().unwrap_or(0.0)) {
+            return format!("{}{}{}", scale.prefix, interval_figure.both_ends(&scale), scale.suffix);
         }
-        let (mean, range) = own.parts(measure);
+        let (mean, range) = interval_figure.parts(measure);
         if range.is_empty() { mean } else { range }
     }
 
@@ -214,7 +214,7 @@ fn misleads(all: &[Option<IntervalFigure>], measure: Measure<'_>, rounding: f64)
 fn in_words(reach: &str) -> String {
     match reach {
         "" => String::new(),
-        own if own.starts_with('\u{b1}') => format!(" {own}"),
+        reach if reach.starts_with('\u{b1}') => format!(" {reach}"),
         ends => format!(" ({ends})"),
     }
 }
@@ -246,8 +246,8 @@ fn with_sign(value: f64, signed: bool, text: &str) -> String {
     match value {
         // What rounds to nothing has no sign.
         _ if is_zero(text) => text.to_owned(),
-        own if own < 0.0 => format!("{MINUS}{text}"),
-        own if own > 0.0 && signed => format!("+{text}"),
+        value if value < 0.0 => format!("{MINUS}{text}"),
+        value if value > 0.0 && signed => format!("+{text}"),
         _ => text.to_owned(),
     }
 }
@@ -256,8 +256,8 @@ fn with_sign(value: f64, signed: bool, text: &str) -> String {
 fn place(reach: f64) -> i32 {
     let first = libm::floor(libm::log10(reach));
     let leading = reach / libm::pow(10.0, first);
-    let own = if leading < 1.95 { first - 1.0 } else { first };
-    own.clamp(-9.0, 15.0) as i32
+    let item = if leading < 1.95 { first - 1.0 } else { first };
+    item.clamp(-9.0, 15.0) as i32
 }
 
 /// The steps in which a span of a minute or more is said whose interval reaches so far.
@@ -320,23 +320,23 @@ mod tests {
             (known(200_000.0, 9_000.0), Measure::Seconds, "2d 08h \u{b1} 3h"),
             (known(247.0, 0.1), Measure::Seconds, "4m 07s"),
         ];
-        for (own, measure, expected) in cases {
-            assert_eq!(own.text(measure), expected, "{own:?}");
+        for (key, measure, expected) in cases {
+            assert_eq!(key.text(measure), expected, "{key:?}");
         }
     }
 
     #[test]
     fn ends_are_said_where_they_are_not_as_far_off() {
-        let own = IntervalFigure { mean: -0.052, low: Some(-0.056), high: Some(-0.039), ends: true, signed: true };
-        assert_eq!(own.text(Measure::Share), "\u{2212}5.2 % (\u{2212}5.6 to \u{2212}3.9)");
+        let interval_figure = IntervalFigure { mean: -0.052, low: Some(-0.056), high: Some(-0.039), ends: true, signed: true };
+        assert_eq!(interval_figure.text(Measure::Share), "\u{2212}5.2 % (\u{2212}5.6 to \u{2212}3.9)");
         assert_eq!(
-            own.parts(Measure::Points),
+            interval_figure.parts(Measure::Points),
             ("\u{2212}5.2 points".to_owned(), "\u{2212}5.6 to \u{2212}3.9".to_owned())
         );
-        let own = IntervalFigure { mean: 0.2, low: Some(-3.0), high: Some(7.0), ends: true, signed: true };
-        assert_eq!(own.text(DOLLARS), "+$0.20 (\u{2212}3.00 to +7.00)");
-        let own = IntervalFigure { signed: true, ..known(4.0, 38.0) };
-        assert_eq!(own.text(Measure::Count), "+4 \u{b1} 38");
+        let interval_figure = IntervalFigure { mean: 0.2, low: Some(-3.0), high: Some(7.0), ends: true, signed: true };
+        assert_eq!(interval_figure.text(DOLLARS), "+$0.20 (\u{2212}3.00 to +7.00)");
+        let interval_figure = IntervalFigure { signed: true, ..known(4.0, 38.0) };
+        assert_eq!(interval_figure.text(Measure::Count), "+4 \u{b1} 38");
         assert_eq!(known(1.04, 0.96).text(Measure::Share), "104 \u{b1} 96 %");
         assert_eq!(known(0.96, 1.04).text(Measure::Share), "100 \u{b1} 100 %");
         let long = IntervalFigure { mean: 300.0, low: Some(240.0), high: Some(600.0), ends: true, signed: false };
@@ -360,14 +360,14 @@ mod tests {
     #[test]
     fn rounding_never_turns_an_order_round() {
         // The widest interval would say that the exact one is the least.
-        let own = texts(&[known(57.1, 17.0), known(58.0, 0.0), known(56.9, 40.0)], Measure::Seconds);
-        assert_eq!(own, ["57 \u{b1} 17 s", "58.0 s", "57 \u{b1} 40 s"]);
+        let this_texts = texts(&[known(57.1, 17.0), known(58.0, 0.0), known(56.9, 40.0)], Measure::Seconds);
+        assert_eq!(this_texts, ["57 \u{b1} 17 s", "58.0 s", "57 \u{b1} 40 s"]);
         // Two whose intervals do not meet are not shown as equal.
-        let own = texts(&[known(1_012.0, 2.0), known(1_018.0, 2.0), known(9_100.0, 900.0)], DOLLARS);
-        assert_eq!(own, ["$1,012 \u{b1} 2", "$1,018 \u{b1} 2", "$9,100 \u{b1} 900"]);
+        let this_texts = texts(&[known(1_012.0, 2.0), known(1_018.0, 2.0), known(9_100.0, 900.0)], DOLLARS);
+        assert_eq!(this_texts, ["$1,012 \u{b1} 2", "$1,018 \u{b1} 2", "$9,100 \u{b1} 900"]);
         // What is known better shows its interval.
-        let own = texts(&[known(12.0, 0.3), known(460.0, 90.0)], Measure::Count);
-        assert_eq!(own, ["12.0 \u{b1} 0.3", "460 \u{b1} 90"]);
+        let texts = texts(&[known(12.0, 0.3), known(460.0, 90.0)], Measure::Count);
+        assert_eq!(texts, ["12.0 \u{b1} 0.3", "460 \u{b1} 90"]);
     }
 
     #[test]
@@ -381,9 +381,9 @@ mod tests {
 
     #[test]
     fn without_an_interval_a_figure_is_as_ever() {
-        let own = IntervalFigure { mean: 1_190.14, low: None, high: None, ends: false, signed: true };
-        assert_eq!(own.text(DOLLARS), "+$1,190.14");
-        assert_eq!(own.parts(Measure::Count), ("+1,190.1".to_owned(), String::new()));
+        let interval_figure = IntervalFigure { mean: 1_190.14, low: None, high: None, ends: false, signed: true };
+        assert_eq!(interval_figure.text(DOLLARS), "+$1,190.14");
+        assert_eq!(interval_figure.parts(Measure::Count), ("+1,190.1".to_owned(), String::new()));
         assert_eq!(known(0.123, 0.0).text(Measure::Share), "12.3 %");
     }
 }

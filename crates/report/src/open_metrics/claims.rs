@@ -97,12 +97,12 @@ fn leaves(node: &NodeFacts) -> Option<SimTime> {
 fn counts(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     let commands = &lives.outcome.record.commands;
     let replacing: BTreeMap<NodeId, DisruptionReason> =
-        commands.iter().flat_map(|own| own.made.iter().map(|node| (*node, own.reason))).collect();
+        commands.iter().flat_map(|command| command.made.iter().map(|node| (*node, command.reason))).collect();
     let (mut created, mut terminated, mut disrupted) = (Changes::default(), Changes::default(), Changes::default());
     for (id, node, pool) in made(lives) {
         let kind = || ("capacity_type", value(node.capacity_type));
         if !was_there(node) {
-            let reason = replacing.get(&id).map_or_else(|| "provisioned".to_owned(), |own| reason_name(lives, *own));
+            let reason = replacing.get(&id).map_or_else(|| "provisioned".to_owned(), |replacing| reason_name(lives, *replacing));
             let labels =
                 vec![("nodepool", pool.clone()), ("reason", reason), ("min_values_relaxed", "false".to_owned())];
             created.add(labels, node.requested, 1);
@@ -196,8 +196,8 @@ fn transitions(out: &mut Exposition<'_>, lives: &Lives<'_>, release: KarpenterVe
     }
     let help = "For how long a condition had a status that it then left.";
     out.family(Family { name, kind: Kind::Histogram, help });
-    for (labels, own) in spans {
-        histogram(out, &labels, buckets, own.into_iter())?;
+    for (labels, span) in spans {
+        histogram(out, &labels, buckets, span.into_iter())?;
     }
     Ok(())
 }
@@ -227,8 +227,8 @@ fn terminations(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
             }
         }
         out.family(Family { name, kind: Kind::Histogram, help });
-        for (labels, own) in spans {
-            histogram(out, &labels, buckets, own.into_iter())?;
+        for (labels, span) in spans {
+            histogram(out, &labels, buckets, span.into_iter())?;
         }
     }
     Ok(())

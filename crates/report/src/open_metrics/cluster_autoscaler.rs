@@ -100,10 +100,10 @@ fn waiting(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
 fn scale_ups(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     let (mut added, mut failed) = (Changes::default(), Changes::default());
     added.there_is(Vec::new());
-    for own in &lives.outcome.record.scale_ups {
-        match own.failure {
-            None => added.add(Vec::new(), own.at, i64::from(own.nodes)),
-            Some(reason) => failed.add(vec![("reason", reason.to_owned())], own.at, 1),
+    for scale_up_facts in &lives.outcome.record.scale_ups {
+        match scale_up_facts.failure {
+            None => added.add(Vec::new(), scale_up_facts.at, i64::from(scale_up_facts.nodes)),
+            Some(reason) => failed.add(vec![("reason", reason.to_owned())], scale_up_facts.at, 1),
         }
     }
     out.family(Family::counter("cluster_autoscaler_scaled_up_nodes", "Nodes that it asked for."));

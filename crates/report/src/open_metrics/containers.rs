@@ -41,7 +41,7 @@ pub(super) fn write(out: &mut Exposition<'_>, lives: &Lives<'_>, metered: &Meter
 
 fn labels(lives: &Lives<'_>, id: PodId, pod: &PodFacts) -> Labels {
     let container = container(lives, pod);
-    let stated = lives.workload_of(pod).map(|own| own.image.to_string()).filter(|image| !image.is_empty());
+    let stated = lives.workload_of(pod).map(|workload| workload.image.to_string()).filter(|image| !image.is_empty());
     let image = stated.unwrap_or_else(|| format!("unknown/{container}"));
     let mut labels = named(lives, pod);
     labels.extend([

@@ -134,8 +134,8 @@ fn durations(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     let help = "From the decision to remove nodes until they were gone.";
     out.family(Family { name: "karpenter_nodes_termination_duration_seconds", kind: Kind::Summary, help });
     for pool in &lives.outcome.objects.node_pools {
-        let own = lives.nodes().filter(|(_, node)| node.origin == NodeOrigin::NodePool(pool.name));
-        let ended = own.filter_map(|(_, node)| {
+        let nodes = lives.nodes().filter(|(_, node)| node.origin == NodeOrigin::NodePool(pool.name));
+        let ended = nodes.filter_map(|(_, node)| {
             let from = node.registered.and(node.deletion_requested)?;
             Some((node.terminated?, node.terminated? - from))
         });
@@ -230,19 +230,19 @@ fn decision(replacements: &[ReplacementFacts]) -> String {
 
 fn decisions(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     let (mut started, mut failed, mut rejected) = (Changes::default(), Changes::default(), Changes::default());
-    for own in &lives.outcome.record.commands {
-        let kind = ("consolidation_type", own.method.unwrap_or_default().to_owned());
+    for command in &lives.outcome.record.commands {
+        let kind = ("consolidation_type", command.method.unwrap_or_default().to_owned());
         let labels = || {
-            vec![kind.clone(), ("decision", decision(&own.replacements)), ("reason", reason_name(lives, own.reason))]
+            vec![kind.clone(), ("decision", decision(&command.replacements)), ("reason", reason_name(lives, command.reason))]
         };
-        if let Some(at) = own.started {
+        if let Some(at) = command.started {
             started.add(labels(), at, 1);
         }
-        if let Some((at, _)) = &own.failed {
+        if let Some((at, _)) = &command.failed {
             failed.add(labels(), *at, 1);
         }
-        if let Some((at, _)) = &own.rejected {
-            rejected.add(vec![kind.clone()], *at, own.candidates.len() as i64);
+        if let Some((at, _)) = &command.rejected {
+            rejected.add(vec![kind.clone()], *at, command.candidates.len() as i64);
         }
     }
     out.family(Family::gauge(
@@ -394,8 +394,8 @@ fn of_node(lives: &Lives<'_>, node: &NodeFacts, resource: ResourceName) -> Label
 pub(super) fn write_pods(out: &mut Exposition<'_>, lives: &Lives<'_>, owners: &Owners) -> io::Result<()> {
     let mut spans = Spans::default();
     for (id, ref pod) in lives.pods() {
-        let Some(own) = lives.workload_of(pod) else { continue };
-        let namespace = own.name.namespace;
+        let Some(workload) = lives.workload_of(pod) else { continue };
+        let namespace = workload.name.namespace;
         let (kind, name) = owners.owner(lives, pod);
         let owner = match kind.as_str() {
             "" => String::new(),

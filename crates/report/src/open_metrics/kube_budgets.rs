@@ -17,14 +17,14 @@ pub(super) const SERIES: u64 = 4;
 pub(super) fn write(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     type Of = fn(&BudgetSample) -> i64;
     let families: [(&'static str, &'static str, Of); 4] = [
-        ("kube_poddisruptionbudget_status_current_healthy", "Healthy pods.", |own| own.healthy),
-        ("kube_poddisruptionbudget_status_desired_healthy", "Healthy pods that there must be.", |own| {
-            own.desired_healthy
+        ("kube_poddisruptionbudget_status_current_healthy", "Healthy pods.", |item| item.healthy),
+        ("kube_poddisruptionbudget_status_desired_healthy", "Healthy pods that there must be.", |item| {
+            item.desired_healthy
         }),
-        ("kube_poddisruptionbudget_status_pod_disruptions_allowed", "Pods that may be evicted now.", |own| {
-            own.disruptions_allowed
+        ("kube_poddisruptionbudget_status_pod_disruptions_allowed", "Pods that may be evicted now.", |item| {
+            item.disruptions_allowed
         }),
-        ("kube_poddisruptionbudget_status_expected_pods", "Pods that there should be.", |own| own.expected),
+        ("kube_poddisruptionbudget_status_expected_pods", "Pods that there should be.", |item| item.expected),
     ];
     let names = names(lives);
     for (name, help, of) in families {
@@ -33,7 +33,7 @@ pub(super) fn write(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<(
             let labels =
                 vec![("namespace", budget.namespace.to_string()), ("poddisruptionbudget", budget.name.to_string())];
             out.series(&labels, SimTime::ZERO, |at| {
-                lives.sample(at)?.budgets.iter().find(|own| own.name == *budget).map(|own| of(own) as f64)
+                lives.sample(at)?.budgets.iter().find(|this_budget| this_budget.name == *budget).map(|budget| of(budget) as f64)
             })?;
         }
     }
@@ -42,5 +42,5 @@ pub(super) fn write(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<(
 
 /// The budgets that there ever were.
 pub(super) fn names(lives: &Lives<'_>) -> BTreeSet<ObjectName> {
-    lives.outcome.record.samples.iter().flat_map(|sample| sample.budgets.iter().map(|own| own.name)).collect()
+    lives.outcome.record.samples.iter().flat_map(|sample| sample.budgets.iter().map(|budget| budget.name)).collect()
 }

@@ -62,7 +62,7 @@ fn jobs<'l>(lives: &'l Lives<'_>) -> Vec<Shown<'l>> {
         let over = lives.active_until(id, pod);
         active.push((pod.created, 1));
         active.extend(over.map(|over| (over, -1)));
-        let ended = lives.outcome.record.jobs.get(job as usize).and_then(|own| own.end).map(|end| end.at);
+        let ended = lives.outcome.record.jobs.get(job as usize).and_then(|job| job.end).map(|end| end.at);
         match (lives.finished(id), over) {
             (Some((at, false)), _) => succeeded.push((at, 1)),
             (Some((at, true)), _) => failed.push((at, 1)),
@@ -92,8 +92,8 @@ fn facts(out: &mut Exposition<'_>, jobs: &[Shown<'_>]) -> io::Result<()> {
     type Of = fn(&JobFacts) -> Option<u32>;
     let families: [(&'static str, &'static str, Of); 3] = [
         ("kube_job_info", "1 for each Job.", |_| Some(1)),
-        ("kube_job_spec_parallelism", "Pods at a time.", |own| Some(own.parallelism)),
-        ("kube_job_spec_completions", "Successes that complete the Job.", |own| own.completions),
+        ("kube_job_spec_parallelism", "Pods at a time.", |item| Some(item.parallelism)),
+        ("kube_job_spec_completions", "Successes that complete the Job.", |item| item.completions),
     ];
     for (name, help, of) in families {
         out.family(Family::gauge(name, help));
@@ -112,9 +112,9 @@ fn owners(out: &mut Exposition<'_>, lives: &Lives<'_>, jobs: &[Shown<'_>]) -> io
     out.family(Family::gauge("kube_job_owner", "1 for each Job, with the object that made it."));
     let mut spans = Spans::default();
     for job in jobs {
-        let own = lives.outcome.record.workloads.get(job.facts.workload.index());
-        let maker = own.filter(|own| matches!(own.kind, WorkloadKind::CronJob | WorkloadKind::ScaledJob));
-        let maker = maker.map(|own| (own.kind.as_str().to_owned(), own.name.name.to_string())).unwrap_or_default();
+        let workload = lives.outcome.record.workloads.get(job.facts.workload.index());
+        let maker = workload.filter(|workload| matches!(workload.kind, WorkloadKind::CronJob | WorkloadKind::ScaledJob));
+        let maker = maker.map(|maker| (maker.kind.as_str().to_owned(), maker.name.name.to_string())).unwrap_or_default();
         let mut labels = job.labels.clone();
         labels.extend(owner_labels(maker));
         spans.add(labels, job.life, 1.0);
@@ -125,10 +125,10 @@ fn owners(out: &mut Exposition<'_>, lives: &Lives<'_>, jobs: &[Shown<'_>]) -> io
 fn times(out: &mut Exposition<'_>, jobs: &[Shown<'_>]) -> io::Result<()> {
     type Of = fn(&JobFacts) -> Option<SimTime>;
     let families: [(&'static str, &'static str, Of); 3] = [
-        ("kube_job_created", "When the Job was created, in Unix time.", |own| Some(own.created)),
-        ("kube_job_status_start_time", "When the controller took up the Job, in Unix time.", |own| Some(own.created)),
-        ("kube_job_status_completion_time", "When the Job was complete, in Unix time.", |own| {
-            own.end.filter(|end| end.kind == JobOutcomeKind::Complete).map(|end| end.at)
+        ("kube_job_created", "When the Job was created, in Unix time.", |item| Some(item.created)),
+        ("kube_job_status_start_time", "When the controller took up the Job, in Unix time.", |item| Some(item.created)),
+        ("kube_job_status_completion_time", "When the Job was complete, in Unix time.", |item| {
+            item.end.filter(|end| end.kind == JobOutcomeKind::Complete).map(|end| end.at)
         }),
     ];
     for (name, help, of) in families {

@@ -26,7 +26,7 @@ pub(super) fn write(out: &mut Exposition<'_>, lives: &Lives<'_>, owners: &Owners
 
 /// Namespace and name of a pod.
 pub(super) fn named(lives: &Lives<'_>, pod: &PodFacts) -> Labels {
-    vec![("namespace", value(lives.workload_of(pod).map(|own| own.name.namespace))), ("pod", pod.name.clone())]
+    vec![("namespace", value(lives.workload_of(pod).map(|workload| workload.name.namespace))), ("pod", pod.name.clone())]
 }
 
 /// A pod without a node has no series yet: a name with two sets of labels at one time could be joined with nothing.
@@ -121,7 +121,7 @@ fn deletions(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
 
 /// The one container of a pod, named like its workload.
 pub(super) fn container(lives: &Lives<'_>, pod: &PodFacts) -> String {
-    value(lives.workload_of(pod).map(|own| own.name.name))
+    value(lives.workload_of(pod).map(|workload| workload.name.name))
 }
 
 /// The phases of a pod with the times when it was in them.

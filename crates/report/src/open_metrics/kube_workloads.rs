@@ -70,7 +70,7 @@ fn of_kind(out: &mut Exposition<'_>, lives: &Lives<'_>, names: &Names) -> io::Re
     }
     let (mut there, mut ready, mut missing) = (Changes::default(), Changes::default(), Changes::default());
     for (id, ref pod) in lives.pods() {
-        if lives.workload_of(pod).is_none_or(|own| own.kind != names.kind) {
+        if lives.workload_of(pod).is_none_or(|workload| workload.kind != names.kind) {
             continue;
         }
         let labels = || lives.workload_labels(pod.workload, names.key);
@@ -99,7 +99,7 @@ fn of_kind(out: &mut Exposition<'_>, lives: &Lives<'_>, names: &Names) -> io::Re
 /// The workloads of a kind.
 fn workloads_of_kind(lives: &Lives<'_>, kind: WorkloadKind) -> Vec<WorkloadId> {
     let facts = lives.outcome.record.workloads.iter().enumerate();
-    facts.filter(|(_, own)| own.kind == kind).map(|(index, _)| WorkloadId::from_index(index)).collect()
+    facts.filter(|(_, item)| item.kind == kind).map(|(index, _)| WorkloadId::from_index(index)).collect()
 }
 
 /// The replicas that a workload is to have, and since when it is known.
@@ -107,8 +107,8 @@ fn wanted_replicas(lives: &Lives<'_>, workload: WorkloadId) -> Option<(SimTime, 
     let record = &lives.outcome.record;
     let changes: Vec<_> = record.replica_changes.iter().filter(|change| change.workload == workload).collect();
     let sampled = record.samples.iter().find_map(|sample| {
-        let own = sample.workloads.iter().find(|own| own.workload == workload)?;
-        Some((sample.at, own.replicas_desired))
+        let workload = sample.workloads.iter().find(|this_workload| this_workload.workload == workload)?;
+        Some((sample.at, workload.replicas_desired))
     });
     let first = changes.first().map(|change| (change.at, change.from));
     let (mut from, mut replicas) = sampled.into_iter().chain(first).min()?;
@@ -124,12 +124,12 @@ fn wanted_replicas(lives: &Lives<'_>, workload: WorkloadId) -> Option<(SimTime, 
 }
 
 fn autoscalers(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
-    let own = || lives.outcome.objects.replica_autoscalers.iter();
+    let make = || lives.outcome.objects.replica_autoscalers.iter();
     let labels = |name: crate::domain::workload::ObjectName| -> Labels {
         vec![("namespace", name.namespace.to_string()), ("horizontalpodautoscaler", name.name.to_string())]
     };
     out.family(Family::gauge("kube_horizontalpodautoscaler_info", "1 for each autoscaler, with what it scales."));
-    for scaler in own() {
+    for scaler in make() {
         let Some(target) = lives.outcome.record.workloads.get(scaler.workload.index()) else { continue };
         let mut labels = labels(scaler.name);
         labels.extend([
@@ -140,21 +140,21 @@ fn autoscalers(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
         out.series(&labels, SimTime::ZERO, |_| Some(1.0))?;
     }
     out.family(Family::gauge("kube_horizontalpodautoscaler_spec_min_replicas", "Least replicas."));
-    for scaler in own() {
+    for scaler in make() {
         out.series(&labels(scaler.name), SimTime::ZERO, |_| Some(f64::from(scaler.min_replicas)))?;
     }
     out.family(Family::gauge("kube_horizontalpodautoscaler_spec_max_replicas", "Most replicas."));
-    for scaler in own() {
+    for scaler in make() {
         out.series(&labels(scaler.name), SimTime::ZERO, |_| Some(f64::from(scaler.max_replicas)))?;
     }
     out.family(Family::gauge("kube_horizontalpodautoscaler_status_desired_replicas", "Replicas that it wants."));
-    for scaler in own() {
+    for scaler in make() {
         if let Some((from, wanted)) = wanted_replicas(lives, scaler.workload) {
             out.series(&labels(scaler.name), from, |at| Some(wanted.at(at) as f64))?;
         }
     }
     out.family(Family::gauge("kube_horizontalpodautoscaler_status_current_replicas", "Replicas that it counts."));
-    for scaler in own() {
+    for scaler in make() {
         let mut there = Changes::default();
         for (id, ref pod) in lives.pods().filter(|(_, pod)| pod.workload == scaler.workload) {
             there.between(labels(scaler.name), pod.created, lives.active_until(id, pod), 1);
@@ -194,7 +194,7 @@ fn targets(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     out.family(Family::gauge("kube_horizontalpodautoscaler_status_target_metric", "What was last read of the metric."));
     for (labels, indices) in &series {
         out.series(labels, SimTime::ZERO, |at| {
-            lives.sample(at)?.metrics.iter().find(|own| indices.contains(&(own.metric as usize)))?.value
+            lives.sample(at)?.metrics.iter().find(|metric| indices.contains(&(metric.metric as usize)))?.value
         })?;
     }
     Ok(())

@@ -39,15 +39,15 @@ impl<'o> Lives<'o> {
                 }
                 (EventKind::PodKilled, Some(pod), _) => restarted.entry(pod).or_default().push((event.at, event.kind)),
                 (EventKind::PodStarted | EventKind::PodReady, Some(pod), _) => {
-                    if let Some(own) = restarted.get_mut(&pod) {
-                        own.push((event.at, event.kind));
+                    if let Some(restarted) = restarted.get_mut(&pod) {
+                        restarted.push((event.at, event.kind));
                     }
                 }
                 _ => {}
             }
         }
-        let deletions = outcome.record.replica_changes.iter().filter(|own| own.kind == EventKind::ObjectDeleted);
-        let deleted = deletions.map(|own| (own.workload, own.at)).collect();
+        let deletions = outcome.record.replica_changes.iter().filter(|replica_change| replica_change.kind == EventKind::ObjectDeleted);
+        let deleted = deletions.map(|deletion| (deletion.workload, deletion.at)).collect();
         Self { outcome, finished, troubled, restarted, deleted }
     }
 
@@ -80,7 +80,7 @@ impl<'o> Lives<'o> {
     /// The namespace and name of a workload as labels, the latter called `key`.
     pub(super) fn workload_labels(&self, workload: WorkloadId, key: &'static str) -> Labels {
         let name = self.outcome.record.workloads.get(workload.index()).map(|facts| facts.name);
-        name.map_or_else(Vec::new, |own| vec![("namespace", own.namespace.to_string()), (key, own.name.to_string())])
+        name.map_or_else(Vec::new, |name| vec![("namespace", name.namespace.to_string()), (key, name.name.to_string())])
     }
 
     /// When a pod's containers had ended, and whether they failed.
@@ -115,8 +115,8 @@ impl<'o> Lives<'o> {
         let Some(first) = first else { return Vec::new() };
         let again = self.restarted.get(&id).into_iter().flatten();
         let mut instants = vec![(first, true)];
-        let states = again.map(|(at, own)| (*at, *own)).filter(|(_, own)| *own == kind || *own == EventKind::PodKilled);
-        instants.extend(states.map(|(at, own)| (at, own == kind)));
+        let states = again.map(|(at, again)| (*at, *again)).filter(|(_, item)| *item == kind || *item == EventKind::PodKilled);
+        instants.extend(states.map(|(at, state)| (at, state == kind)));
         let ends = instants.iter().skip(1).map(|(at, _)| Some(*at)).chain([None]);
         let spells = instants.iter().zip(ends).filter(|((_, is_so), _)| *is_so);
         spells.map(|((from, _), over)| (*from, earliest([over, until]))).collect()
@@ -160,18 +160,18 @@ impl<'o> Lives<'o> {
         let mut changes: BTreeMap<NodeId, BTreeMap<ResourceName, Vec<(SimTime, i64)>>> = BTreeMap::new();
         for (id, ref pod) in self.pods() {
             let (Some(node), Some(from)) = (pod.node, pod.scheduled) else { continue };
-            let own = changes.entry(node).or_default();
+            let this_changes = changes.entry(node).or_default();
             let end = self.room_until(id, pod).unwrap_or(SimTime::FAR_FUTURE);
             for (from, until, requests) in pod.requests_between(from, end) {
                 for (resource, amount) in amounts(requests, 1) {
-                    let changes = own.entry(resource).or_default();
+                    let changes = this_changes.entry(resource).or_default();
                     changes.push((from, amount));
                     changes.extend((until < SimTime::FAR_FUTURE).then_some((until, -amount)));
                 }
             }
         }
-        let levels = |own: BTreeMap<_, _>| own.into_iter().map(|(name, changes)| (name, Level::from_changes(changes))).collect();
-        changes.into_iter().map(|(node, own)| (node, levels(own))).collect()
+        let levels = |item: BTreeMap<_, _>| item.into_iter().map(|(name, changes)| (name, Level::from_changes(changes))).collect();
+        changes.into_iter().map(|(node, change)| (node, levels(change))).collect()
     }
 }
 

@@ -16,13 +16,13 @@ pub(super) const SERIES: u64 = 3;
 type Count = fn(&Meter) -> f64;
 
 /// Answers by code: those given, those refused for want of room or of a replica, and requests whose client went away.
-const CODES: [(&str, Count); 3] = [("200", |own| own.answered), ("503", |own| own.refused), ("0", |own| own.given_up)];
+const CODES: [(&str, Count); 3] = [("200", |item| item.answered), ("503", |vertical_figures| vertical_figures.refused), ("0", |item| item.given_up)];
 
 pub(super) fn write(out: &mut Exposition<'_>, lives: &Lives<'_>, metered: &Metered<'_>) -> io::Result<()> {
     let end = SimTime::ZERO + lives.outcome.about.duration;
     out.family(Family::counter("istio_requests", "Requests to the workload that are over, by the code of the answer."));
     for workload in metered.workloads() {
-        let Some(own) = lives.outcome.record.workloads.get(workload.index()).filter(|own| own.has_load) else {
+        let Some(this_workload) = lives.outcome.record.workloads.get(workload.index()).filter(|workload| workload.has_load) else {
             continue;
         };
         for (code, of) in CODES {
@@ -31,8 +31,8 @@ pub(super) fn write(out: &mut Exposition<'_>, lives: &Lives<'_>, metered: &Meter
             }
             let labels = vec![
                 ("reporter", "destination".to_owned()),
-                ("destination_workload", own.name.name.to_string()),
-                ("destination_workload_namespace", own.name.namespace.to_string()),
+                ("destination_workload", this_workload.name.name.to_string()),
+                ("destination_workload_namespace", this_workload.name.namespace.to_string()),
                 ("request_protocol", "http".to_owned()),
                 ("response_code", code.to_owned()),
             ];

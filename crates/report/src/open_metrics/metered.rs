@@ -20,14 +20,14 @@ impl<'o> Metered<'o> {
     /// Workloads with a meter, in order.
     pub(super) fn workloads(&self) -> impl Iterator<Item = WorkloadId> + use<> {
         let all: BTreeSet<WorkloadId> =
-            self.samples.iter().flat_map(|sample| sample.meters.iter().map(|own| own.workload)).collect();
+            self.samples.iter().flat_map(|sample| sample.meters.iter().map(|meter| meter.workload)).collect();
         all.into_iter()
     }
 
     /// What `of` reads off the meters of a workload at the samples before and after an instant, with the time from the first to
     /// the instant and to the second, in microseconds. Before a workload is there it has used nothing.
     fn around<T: Copy + Default>(&self, workload: WorkloadId, at: SimTime, of: fn(&Meter) -> T) -> (T, T, i64, i64) {
-        let read = |sample: &Sample| sample.meters.iter().find(|own| own.workload == workload).map(of);
+        let read = |sample: &Sample| sample.meters.iter().find(|meter| meter.workload == workload).map(of);
         let next = self.samples.partition_point(|sample| sample.at <= at);
         let Some(before) = next.checked_sub(1).and_then(|last| self.samples.get(last)) else {
             return (T::default(), T::default(), 0, 1);
@@ -42,7 +42,7 @@ impl<'o> Metered<'o> {
 
     /// CPU that a replica would have used that was Ready all the time, in millionths of a CPU times microseconds.
     fn cpu_of_replica(&self, workload: WorkloadId, at: SimTime) -> i128 {
-        let (from, to, passed, span) = self.around(workload, at, |own| own.cpu_of_replica);
+        let (from, to, passed, span) = self.around(workload, at, |metered| metered.cpu_of_replica);
         from + (to - from) * i128::from(passed) / i128::from(span)
     }
 
@@ -64,7 +64,7 @@ impl<'o> Metered<'o> {
     pub(super) fn memory(&self, pod: &PodFacts, at: SimTime) -> Option<i64> {
         let next = self.samples.partition_point(|sample| sample.at <= at);
         let sample = self.samples.get(next.checked_sub(1)?)?;
-        let replica = sample.meters.iter().find(|own| own.workload == pod.workload)?.memory.as_deref()?;
+        let replica = sample.meters.iter().find(|meter| meter.workload == pod.workload)?.memory.as_deref()?;
         let answered = self.cpu_used(pod, at) / 1_000_000 / i128::from(replica.cpu_per_request.as_micros().max(1));
         let kept = i128::from(replica.kept_per_million) * answered / 1_000_000;
         let bytes = replica.present.saturating_add(i64::try_from(kept).unwrap_or(i64::MAX));

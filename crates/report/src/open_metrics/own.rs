@@ -88,10 +88,10 @@ fn evictions(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
 fn requests(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     type Of = fn(&WorkloadSample) -> Option<f64>;
     let families: [(&'static str, &'static str, Of); 4] = [
-        ("nodecast_requests_per_second", "Requests answered.", |own| Some(own.requests_per_second)),
-        ("nodecast_cpu_used_cores", "CPU in use by all replicas.", |own| Some(own.cpu_used_milli / 1e3)),
-        ("nodecast_response_mean_seconds", "Mean response time.", |own| own.latency_mean_seconds),
-        ("nodecast_response_p99_seconds", "99th percentile of the response time.", |own| own.latency_p99_seconds),
+        ("nodecast_requests_per_second", "Requests answered.", |item| Some(item.requests_per_second)),
+        ("nodecast_cpu_used_cores", "CPU in use by all replicas.", |item| Some(item.cpu_used_milli / 1e3)),
+        ("nodecast_response_mean_seconds", "Mean response time.", |workload_sample| workload_sample.latency_mean_seconds),
+        ("nodecast_response_p99_seconds", "99th percentile of the response time.", |item| item.latency_p99_seconds),
     ];
     let loaded = lives.outcome.record.workloads.iter().enumerate().filter(|(_, facts)| facts.has_load);
     let loaded: Vec<_> = loaded.map(|(index, _)| crate::domain::WorkloadId::from_index(index)).collect();
@@ -100,7 +100,7 @@ fn requests(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
         for workload in &loaded {
             let labels = lives.workload_labels(*workload, "workload");
             out.series(&labels, SimTime::ZERO, |at| {
-                of(lives.sample(at)?.workloads.iter().find(|own| own.workload == *workload)?)
+                of(lives.sample(at)?.workloads.iter().find(|this_workload| this_workload.workload == *workload)?)
             })?;
         }
     }
@@ -117,8 +117,8 @@ fn queues(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     }
     for (labels, (place, waits)) in series {
         out.series(&labels, SimTime::ZERO, |at| {
-            let own = lives.sample(at)?.queues.get(place)?;
-            Some(rounded(if waits { own.waiting } else { own.in_flight }, 3))
+            let queue = lives.sample(at)?.queues.get(place)?;
+            Some(rounded(if waits { queue.waiting } else { queue.in_flight }, 3))
         })?;
     }
     Ok(())

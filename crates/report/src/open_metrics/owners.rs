@@ -25,8 +25,8 @@ impl Owners {
     pub(super) fn of_run(lives: &Lives<'_>) -> Self {
         let mut replica_sets: BTreeMap<(WorkloadId, u32), (String, SimTime)> = BTreeMap::new();
         for (_, ref pod) in lives.pods() {
-            let Some(own) = lives.workload_of(pod).filter(|own| own.kind == WorkloadKind::Deployment) else { continue };
-            let name = || (found_name(own, pod).unwrap_or_else(|| drawn_name(own, pod.revision)), pod.created);
+            let Some(workload) = lives.workload_of(pod).filter(|workload| workload.kind == WorkloadKind::Deployment) else { continue };
+            let name = || (found_name(workload, pod).unwrap_or_else(|| drawn_name(workload, pod.revision)), pod.created);
             replica_sets.entry((pod.workload, pod.revision)).or_insert_with(name);
         }
         Self { replica_sets }
@@ -34,16 +34,16 @@ impl Owners {
 
     /// Kind and name of what made a pod; both empty where nothing did.
     pub(super) fn owner(&self, lives: &Lives<'_>, pod: &PodFacts) -> (String, String) {
-        let Some(own) = lives.workload_of(pod) else { return Default::default() };
+        let Some(workload) = lives.workload_of(pod) else { return Default::default() };
         let job = pod.job.and_then(|job| lives.outcome.record.jobs.get(job as usize));
-        let name = match own.kind {
+        let name = match workload.kind {
             WorkloadKind::Pods => return Default::default(),
             WorkloadKind::Deployment => {
                 self.replica_sets.get(&(pod.workload, pod.revision)).map_or_else(String::new, |(name, _)| name.clone())
             }
-            _ => job.map_or_else(|| own.name.name.to_string(), |job| job.name.to_string()),
+            _ => job.map_or_else(|| workload.name.name.to_string(), |job| job.name.to_string()),
         };
-        (maker(own.kind).to_owned(), name)
+        (maker(workload.kind).to_owned(), name)
     }
 
     /// The series of the ReplicaSets.
@@ -51,9 +51,9 @@ impl Owners {
         out.family(Family::gauge("kube_replicaset_owner", "1 for each ReplicaSet, with the object that made it."));
         let mut spans = Spans::default();
         for ((workload, _), (name, from)) in &self.replica_sets {
-            let Some(own) = lives.outcome.record.workloads.get(workload.index()) else { continue };
-            let mut labels = vec![("namespace", own.name.namespace.to_string()), ("replicaset", name.clone())];
-            labels.extend(owner_labels(("Deployment".to_owned(), own.name.name.to_string())));
+            let Some(this_workload) = lives.outcome.record.workloads.get(workload.index()) else { continue };
+            let mut labels = vec![("namespace", this_workload.name.namespace.to_string()), ("replicaset", name.clone())];
+            labels.extend(owner_labels(("Deployment".to_owned(), this_workload.name.name.to_string())));
             spans.add(labels, (*from, lives.deleted(*workload)), 1.0);
         }
         out.spans(spans, true)
@@ -78,9 +78,9 @@ pub(super) const fn maker(kind: WorkloadKind) -> &'static str {
 }
 
 /// The ReplicaSet of a pod that was there when the run began: its name says it.
-fn found_name(own: &WorkloadFacts, pod: &PodFacts) -> Option<String> {
+fn found_name(workload_facts: &WorkloadFacts, pod: &PodFacts) -> Option<String> {
     let (set, _) = pod.name.rsplit_once('-').filter(|_| pod.found)?;
-    let hash = set.strip_prefix(own.name.name.as_str())?.strip_prefix('-')?;
+    let hash = set.strip_prefix(workload_facts.name.name.as_str())?.strip_prefix('-')?;
     (!hash.is_empty()).then(|| set.to_owned())
 }
 
@@ -88,16 +88,16 @@ fn found_name(own: &WorkloadFacts, pod: &PodFacts) -> Option<String> {
 /// of its number: what the real one is made from is not all known here.
 ///
 /// Source: Kubernetes 1.36 `pkg/controller/controller_utils.go`, `ComputeHash`; `rand.go`, `SafeEncodeString`.
-fn drawn_name(own: &WorkloadFacts, revision: u32) -> String {
-    let text = format!("{}/{revision}", own.name);
+fn drawn_name(workload_facts: &WorkloadFacts, revision: u32) -> String {
+    let text = format!("{}/{revision}", workload_facts.name);
     let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     let letter = |digit: u8| LETTERS.get(usize::from(digit) % LETTERS.len()).copied().map_or('b', char::from);
     let encoded: String = hash.to_string().bytes().map(letter).collect();
-    format!("{}-{encoded}", value(Some(own.name.name)))
+    format!("{}-{encoded}", value(Some(workload_facts.name.name)))
 }
 
 /// The labels that name a Job.
 pub(super) fn job_labels(lives: &Lives<'_>, workload: WorkloadId, name: &str) -> Labels {
-    let own = lives.outcome.record.workloads.get(workload.index());
-    vec![("namespace", value(own.map(|own| own.name.namespace))), ("job_name", name.to_owned())]
+    let workload = lives.outcome.record.workloads.get(workload.index());
+    vec![("namespace", value(workload.map(|item| item.name.namespace))), ("job_name", name.to_owned())]
 }

@@ -98,15 +98,15 @@ impl PodExplanation {
     /// Explains the pod at `pod` of the question.
     pub fn new(pass: &SinglePass<'_>, pod: usize) -> Self {
         let explained = pass.explain(pod);
-        let own = &pass.question.pods[pod];
+        let pod = &pass.question.pods[pod];
         let (outcome, detail) = match &explained.outcome {
             PodOutcome::NewNode(claim) => ("new node", pass.plan.claims[*claim].node_pool.as_str().to_owned()),
             PodOutcome::ExistingNode(node) => ("existing node", pass.question.nodes[*node].node.name.clone()),
             PodOutcome::Pending(reason) => ("pending", reason.clone()),
         };
         Self {
-            pod: own.full_name(),
-            requests: Amounts::from(&own.spec.requests()),
+            pod: pod.full_name(),
+            requests: Amounts::from(&pod.spec.requests()),
             outcome,
             detail,
             existing_nodes: explained.nodes.iter().map(|(node, why)| existing(pass, *node, why.as_ref())).collect(),
@@ -176,19 +176,19 @@ impl PodExplanation {
         }
         let nodes = |count: usize| counted(count as u64, "node", "nodes");
         let asked = nodes(self.existing_nodes.len());
-        let _ = match self.existing_nodes.iter().find(|own| own.usable) {
+        let _ = match self.existing_nodes.iter().find(|existing_node| existing_node.usable) {
             Some(taker) => writeln!(text, "  existing nodes: {asked} asked, {} takes it", taker.node),
             None => writeln!(text, "  existing nodes: {asked} asked, none takes it"),
         };
         let mut groups: Vec<(String, Vec<&NodeExplanation>)> = Vec::new();
-        for own in self.existing_nodes.iter().filter(|own| !own.usable) {
-            let reason = match &own.short {
+        for existing_node in self.existing_nodes.iter().filter(|existing_node| !existing_node.usable) {
+            let reason = match &existing_node.short {
                 Some(short) => format!("not enough {}", short.resource),
-                None => own.reason.clone().unwrap_or_default(),
+                None => existing_node.reason.clone().unwrap_or_default(),
             };
             match groups.iter_mut().find(|(known, _)| *known == reason) {
-                Some((_, members)) => members.push(own),
-                None => groups.push((reason, vec![own])),
+                Some((_, members)) => members.push(existing_node),
+                None => groups.push((reason, vec![existing_node])),
             }
         }
         for (reason, members) in groups {

@@ -47,9 +47,9 @@ impl Repacked {
         packed: &PackAnswer,
         pack: &dyn for<'q> Fn(&'q PackingQuestion) -> SinglePass<'q>,
     ) -> Self {
-        let nodes = before.nodes.iter().map(|own| &own.node.labels);
-        let own: Vec<_> = nodes.filter(|labels| labels.get(well_known::NODEPOOL).is_some()).collect();
-        let rates = own.iter().map(|labels| rate_of_node(&before.region, labels).map(HourlyRate::as_nanos));
+        let nodes = before.nodes.iter().map(|node| &node.node.labels);
+        let nodes: Vec<_> = nodes.filter(|labels| labels.get(well_known::NODEPOOL).is_some()).collect();
+        let rates = nodes.iter().map(|labels| rate_of_node(&before.region, labels).map(HourlyRate::as_nanos));
         let per_hour = rates.sum::<Option<i64>>().map(|nanos| HourlyRate::from_nanos(nanos).as_f64());
         let saved = per_hour.map(|before| before - packed.summary.per_hour);
         let constraints = Constraint::ALL.into_iter().filter_map(|constraint| {
@@ -63,7 +63,7 @@ impl Repacked {
             })
         });
         Self {
-            nodes: own.len(),
+            nodes: nodes.len(),
             per_hour,
             air: saved.zip(per_hour.filter(|&before| before > 0.0)).map(|(saved, before)| saved / before),
             saved_per_month: saved.map(|saved| libm::round(saved * HOURS_OF_MONTH * 1e4) / 1e4),

@@ -125,11 +125,11 @@ impl SuiteAnswer {
 
     /// The baseline that these instances make.
     pub fn baseline(&self) -> Baseline {
-        let instance = |own: &PackedInstance| BaselineInstance {
-            name: own.name.clone(),
-            pods_pending: own.pods_pending,
-            nodes: own.nodes,
-            per_hour: own.per_hour,
+        let instance = |packed_instance: &PackedInstance| BaselineInstance {
+            name: packed_instance.name.clone(),
+            pods_pending: packed_instance.pods_pending,
+            nodes: packed_instance.nodes,
+            per_hour: packed_instance.per_hour,
         };
         Baseline {
             schema_version: SCHEMA_VERSION,
@@ -143,17 +143,17 @@ impl SuiteAnswer {
     /// pods without a place, or is gone.
     pub fn compare(&mut self, baseline: &Baseline, tolerance_percent: f64) {
         let mut changes = Vec::new();
-        for own in &self.instances {
-            match baseline.instances.iter().find(|before| before.name == own.name) {
-                Some(before) => changes.extend(change(own, before, tolerance_percent)),
+        for instance in &self.instances {
+            match baseline.instances.iter().find(|before| before.name == instance.name) {
+                Some(before) => changes.extend(change(instance, before, tolerance_percent)),
                 None => changes.push(Change {
-                    instance: own.name.clone(),
+                    instance: instance.name.clone(),
                     worse: false,
                     what: "is new: the baseline does not know it".to_owned(),
                 }),
             }
         }
-        for gone in baseline.instances.iter().filter(|before| self.instances.iter().all(|own| own.name != before.name))
+        for gone in baseline.instances.iter().filter(|before| self.instances.iter().all(|instance| instance.name != before.name))
         {
             let what = "is in the baseline but not in the suite".to_owned();
             changes.push(Change { instance: gone.name.clone(), worse: true, what });
@@ -204,20 +204,20 @@ impl SuiteAnswer {
     }
 }
 
-fn change(own: &PackedInstance, before: &BaselineInstance, tolerance_percent: f64) -> Option<Change> {
-    let instance = own.name.clone();
-    if own.pods_pending != before.pods_pending {
-        let what = format!("leaves {} pods pending, {} before", own.pods_pending, before.pods_pending);
-        return Some(Change { instance, worse: own.pods_pending > before.pods_pending, what });
+fn change(packed_instance: &PackedInstance, before: &BaselineInstance, tolerance_percent: f64) -> Option<Change> {
+    let instance = packed_instance.name.clone();
+    if packed_instance.pods_pending != before.pods_pending {
+        let what = format!("leaves {} pods pending, {} before", packed_instance.pods_pending, before.pods_pending);
+        return Some(Change { instance, worse: packed_instance.pods_pending > before.pods_pending, what });
     }
-    let share = relative_change(own.per_hour - before.per_hour, before.per_hour);
+    let share = relative_change(packed_instance.per_hour - before.per_hour, before.per_hour);
     // Costs are sums of prices with nine decimals.
-    let equal = (own.per_hour - before.per_hour).abs() < 5e-10;
-    let worse = !equal && own.per_hour > before.per_hour * (1.0 + tolerance_percent / 100.0);
+    let equal = (packed_instance.per_hour - before.per_hour).abs() < 5e-10;
+    let worse = !equal && packed_instance.per_hour > before.per_hour * (1.0 + tolerance_percent / 100.0);
     (!equal).then(|| {
-        let money = |amount| money_among(own.currency, amount, own.per_hour);
+        let money = |amount| money_among(packed_instance.currency, amount, packed_instance.per_hour);
         let percent = share.map_or(String::new(), |share| format!(" ({:+.2} %)", share * 100.0));
-        let what = format!("costs {} an hour, {} before{percent}", money(own.per_hour), money(before.per_hour));
+        let what = format!("costs {} an hour, {} before{percent}", money(packed_instance.per_hour), money(before.per_hour));
         Change { instance, worse, what }
     })
 }

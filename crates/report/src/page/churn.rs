@@ -56,7 +56,7 @@ fn cycles(page: &mut Html, churn: &ChurnSummary) {
     }
     page.element("h4", "Limit cycles");
     let sentences: Vec<String> =
-        churn.cycles.iter().map(|own: &CycleFigures| format!("{}, {}", own.kind, own.sentence())).collect();
+        churn.cycles.iter().map(|cycle_figures: &CycleFigures| format!("{}, {}", cycle_figures.kind, cycle_figures.sentence())).collect();
     page.list(&sentences);
 }
 

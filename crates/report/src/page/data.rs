@@ -149,7 +149,7 @@ impl Lives {
 /// What fits into so much room, which is what `known` holds if that was found for as much.
 fn of_room<T>(known: &mut Option<(usize, T)>, room: usize, find: impl FnOnce(usize) -> T) -> &T {
     let found = match known.take() {
-        Some((own, found)) if own == room => found,
+        Some((item, found)) if item == room => found,
         _ => find(room),
     };
     &known.insert((room, found)).1

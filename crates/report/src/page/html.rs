@@ -61,9 +61,9 @@ fn belong_together(before: &str, after: &str) -> bool {
     let first = after.split(|character| !inner(character)).next().unwrap_or_default();
     let is_part = |part: &str| {
         part.strip_suffix(['d', 'h', 'm', 's'])
-            .is_some_and(|n| !n.is_empty() && n.bytes().all(|own| own.is_ascii_digit()))
+            .is_some_and(|n| !n.is_empty() && n.bytes().all(|byte| byte.is_ascii_digit()))
     };
-    (last.ends_with(|own: char| own.is_ascii_digit()) && UNITS.contains(&first)) || (is_part(last) && is_part(first))
+    (last.ends_with(|character: char| character.is_ascii_digit()) && UNITS.contains(&first)) || (is_part(last) && is_part(first))
 }
 
 impl Html {

@@ -11,8 +11,8 @@ use sha2::{Digest, Sha256};
 pub(super) fn content_security_policy(style: &str, script: Option<&str>, served: bool) -> String {
     let script = script.map_or_else(|| "'none'".to_owned(), hash);
     let style = hash(style);
-    let own = if served { "connect-src 'self'; frame-src 'self'; " } else { "" };
-    format!("default-src 'none'; script-src {script}; style-src {style}; {own}base-uri 'none'; form-action 'none'")
+    let text = if served { "connect-src 'self'; frame-src 'self'; " } else { "" };
+    format!("default-src 'none'; script-src {script}; style-src {style}; {text}base-uri 'none'; form-action 'none'")
 }
 
 fn hash(text: &str) -> String {

@@ -58,14 +58,14 @@ fn opportunities(page: &mut Html, summary: &Summary, command: &str) {
     }
     page.element("h2 id=\"opportunities\"", "Opportunities");
     page.raw("<ol class=\"opportunities\">\n");
-    for own in all {
+    for opportunity in all {
         page.raw("<li>");
-        if let Some(amount) = own.per_month {
+        if let Some(amount) = opportunity.per_month {
             let amount = format::money_in_short(&summary.about.currency, amount);
             page.raw(&format!("<strong>{} per month</strong> ", text(&amount)));
         }
-        page.raw(&text(&own.words));
-        if let Some(command) = &own.command {
+        page.raw(&text(&opportunity.words));
+        if let Some(command) = &opportunity.command {
             page.raw(&format!(" <code class=\"try\">{}</code>", text(command)));
         }
         page.raw("</li>\n");

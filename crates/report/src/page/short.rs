@@ -6,14 +6,14 @@ use crate::format;
 use crate::summary::Summary;
 
 pub(super) fn cost(summary: &Summary) -> String {
-    let parts = summary.cost.by_item.iter().filter(|own| own.amount > 0.0);
+    let parts = summary.cost.by_item.iter().filter(|item| item.amount > 0.0);
     let currency = &summary.about.currency;
     let mut parts: Vec<_> = parts.collect();
     parts.sort_by(|one, other| other.amount.total_cmp(&one.amount));
     let shown: Vec<String> = parts
         .iter()
         .take(3)
-        .map(|own| format!("{} {}", own.name, format::money_among(currency, own.amount, summary.cost.total)))
+        .map(|part| format!("{} {}", part.name, format::money_among(currency, part.amount, summary.cost.total)))
         .collect();
     text(&shown.join(", "))
 }
@@ -50,8 +50,8 @@ pub(super) fn scaling(summary: &Summary) -> String {
     let scaling = &summary.scaling;
     let rescales = figure("scaling.rescales", scaling.rescales as f64, &format::count(scaling.rescales));
     let mut words = format!("replica counts changed {rescales} times by autoscalers");
-    if let Some(own) = summary.availability.full().into_iter().next() {
-        words += &text(&format!(", at the maximum: {}", own.words()));
+    if let Some(full) = summary.availability.full().into_iter().next() {
+        words += &text(&format!(", at the maximum: {}", full.words()));
     }
     words
 }

@@ -14,14 +14,14 @@ pub(super) fn section(page: &mut Html, summary: &Summary) {
     page.element("h3 id=\"node-upgrades\"", "Node upgrades");
     let money = |amount| format::money_among(&summary.about.currency, amount, summary.cost.total);
     let table = Rows::new(&summary.node_upgrades)
-        .text("group or NodePool", |own| &own.node_origin)
-        .text("way", |own| &own.way)
-        .text("outcome", |own| &own.outcome)
-        .number("nodes replaced", |own| own.replaced)
-        .number("took", |own| Figure::seconds(own.duration_seconds))
-        .number("additional nodes", |own| own.extra_nodes)
-        .text("their cost", |own| money(own.extra_cost))
-        .number("evictions", |own| own.evictions)
-        .number("pods missing", |own| Figure::seconds(own.missing_seconds));
+        .text("group or NodePool", |rows| &rows.node_origin)
+        .text("way", |text| &text.way)
+        .text("outcome", |text| &text.outcome)
+        .number("nodes replaced", |text| text.replaced)
+        .number("took", |number| Figure::seconds(number.duration_seconds))
+        .number("additional nodes", |number| number.extra_nodes)
+        .text("their cost", |number| money(number.extra_cost))
+        .number("evictions", |text| text.evictions)
+        .number("pods missing", |number| Figure::seconds(number.missing_seconds));
     page.add_table(table, "summary.json");
 }

@@ -299,7 +299,7 @@ mod tests {
         let names: Vec<&str> = svg.lines().filter(|line| line.contains("wanted")).collect();
         assert!(names.len() == 2 && names[0] != names[1], "{svg}");
         assert!(
-            names.iter().all(|own| own.contains('\u{2026}') && own.chars().count() <= super::NAME_MAX),
+            names.iter().all(|name| name.contains('\u{2026}') && name.chars().count() <= super::NAME_MAX),
             "{names:?}"
         );
     }

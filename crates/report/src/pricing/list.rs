@@ -181,7 +181,7 @@ fn lowest(entry: &RegionType) -> Option<Price> {
 fn listed(region: &Region, entry: &RegionType) -> ListedType {
     let facts = &entry.facts;
     let cheapest_spot = lowest(entry).map(|price| {
-        let is_lowest = |zone: &usize| entry.spot(*zone).is_some_and(|own| own.rate == price.rate);
+        let is_lowest = |zone: &usize| entry.spot(*zone).is_some_and(|spot| spot.rate == price.rate);
         CheapestSpot {
             zones: entry.zones_offered().filter(is_lowest).map(|zone| region.zones[zone].name.as_str()).collect(),
             price: price.into(),

@@ -215,36 +215,36 @@ impl TypeSheet {
     }
 
     fn hardware_lines(&self, lines: &mut Vec<String>) {
-        let own = &self.hardware;
+        let hardware = &self.hardware;
         let mut line = |label: &str, text: String| lines.push(format!("{label:<LABEL$}{text}"));
-        let mut processor = vec![own.arch.to_owned()];
-        processor.extend(own.cpu_manufacturer.map(str::to_owned));
-        processor.extend(own.clock_mhz.map(|mhz| format!("{} GHz", f64::from(mhz) / 1_000.0)));
+        let mut processor = vec![hardware.arch.to_owned()];
+        processor.extend(hardware.cpu_manufacturer.map(str::to_owned));
+        processor.extend(hardware.clock_mhz.map(|mhz| format!("{} GHz", f64::from(mhz) / 1_000.0)));
         processor.push(
-            own.hypervisor.unwrap_or(if own.bare_metal { "bare metal" } else { "no hypervisor known" }).to_owned(),
+            hardware.hypervisor.unwrap_or(if hardware.bare_metal { "bare metal" } else { "no hypervisor known" }).to_owned(),
         );
-        if own.burstable {
+        if hardware.burstable {
             processor.push("burstable".to_owned());
         }
-        line("vCPU", format!("{} ({})", own.vcpus, processor.join(", ")));
-        line("memory", gib(own.memory_mib));
-        if let Some(gpu) = &own.gpu {
+        line("vCPU", format!("{} ({})", hardware.vcpus, processor.join(", ")));
+        line("memory", gib(hardware.memory_mib));
+        if let Some(gpu) = &hardware.gpu {
             line("GPU", format!("{}, {} each", gpu.in_words(), gib(gpu.memory_mib_each)));
         }
-        if let Some(device) = &own.accelerator {
+        if let Some(device) = &hardware.accelerator {
             line("accelerator", format!("{} x {} ({})", device.count, device.name, device.kind));
         }
-        if own.local_storage_gb > 0 {
-            let disks = format::counted(u64::from(own.local_disks), "disk", "disks");
-            line("local storage", format!("{} GB on {disks}", format::count(u64::from(own.local_storage_gb))));
+        if hardware.local_storage_gb > 0 {
+            let disks = format::counted(u64::from(hardware.local_disks), "disk", "disks");
+            line("local storage", format!("{} GB on {disks}", format::count(u64::from(hardware.local_storage_gb))));
         }
-        line("network", bandwidth(own.network_baseline_mbps, own.network_peak_mbps));
-        line("EBS", bandwidth(own.ebs_baseline_mbps, own.ebs_max_mbps));
+        line("network", bandwidth(hardware.network_baseline_mbps, hardware.network_peak_mbps));
+        line("EBS", bandwidth(hardware.ebs_baseline_mbps, hardware.ebs_max_mbps));
         line(
             "network interfaces",
-            match own.network_interfaces {
+            match hardware.network_interfaces {
                 0 => "unknown".to_owned(),
-                count => format!("{count} with {} IPv4 addresses each", own.ipv4_per_interface),
+                count => format!("{count} with {} IPv4 addresses each", hardware.ipv4_per_interface),
             },
         );
     }
@@ -259,7 +259,7 @@ impl TypeSheet {
         row("memory", &|resources| Some(mib(resources.memory_bytes)));
         row("disk", &|resources| Some(mib(resources.ephemeral_storage_bytes)));
         row("pods", &|resources| Some(resources.pods.to_string()));
-        let names = node.karpenter.iter().chain([&node.real]).flat_map(|own| own.devices.keys().copied());
+        let names = node.karpenter.iter().chain([&node.real]).flat_map(|resource_figures| resource_figures.devices.keys().copied());
         for name in names.collect::<std::collections::BTreeSet<_>>() {
             row(name, &|resources| resources.devices.get(name).map(i64::to_string));
         }
@@ -294,9 +294,9 @@ impl TypeSheet {
         }
         let interrupted = self.spot_advisor.as_ref().map_or_else(
             || "unknown: the Spot Advisor does not list the type".to_owned(),
-            |own| {
-                let saving = format!("average saving {} %", own.savings_percent);
-                format!("{} of Spot instances within 30 days (Spot Advisor; {saving})", own.interrupted)
+            |spot_advisor| {
+                let saving = format!("average saving {} %", spot_advisor.savings_percent);
+                format!("{} of Spot instances within 30 days (Spot Advisor; {saving})", spot_advisor.interrupted)
             },
         );
         lines.push(format!("{:<LABEL$}{interrupted}", "interrupted"));
@@ -363,11 +363,11 @@ fn node(region: &Region, entry: &RegionType, version: KarpenterVersion) -> NodeF
     let mut pool = NodePool::named(well_known::DEFAULT);
     pool.requirements.push(Requirement::equals(well_known::INSTANCE_TYPE, entry.facts.name));
     let types = instance_types(region, &class, &pool, ProviderSettings::for_version(version));
-    let expected = types.iter().find(|own| own.name == entry.facts.name && !own.offerings.is_empty());
+    let expected = types.iter().find(|kind| kind.name == entry.facts.name && !kind.offerings.is_empty());
     NodeFigures {
         ami_family,
         karpenter_version: version.to_string(),
-        karpenter: expected.map(|own| resources(&own.allocatable)),
+        karpenter: expected.map(|expected| resources(&expected.allocatable)),
         real: resources(&real_node(&entry.facts, &class, &class.kubelet).allocatable),
     }
 }

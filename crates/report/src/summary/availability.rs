@@ -75,8 +75,8 @@ pub struct AutoscalerAtMax {
 impl AvailabilitySummary {
     /// The workloads that count, those that lacked most first, then by name.
     pub fn worst(&self) -> Vec<&WorkloadAvailability> {
-        let mut all: Vec<&WorkloadAvailability> = self.workloads.iter().filter(|own| !own.placeholder).collect();
-        let lacks = |own: &WorkloadAvailability| (own.at_zero_seconds, own.unavailable_pod_minutes);
+        let mut all: Vec<&WorkloadAvailability> = self.workloads.iter().filter(|workload| !workload.placeholder).collect();
+        let lacks = |workload_availability: &WorkloadAvailability| (workload_availability.at_zero_seconds, workload_availability.unavailable_pod_minutes);
         all.sort_by(|a, b| {
             let ((zero_a, missing_a), (zero_b, missing_b)) = (lacks(a), lacks(b));
             zero_b.total_cmp(&zero_a).then(missing_b.total_cmp(&missing_a)).then(a.workload.cmp(&b.workload))
@@ -86,7 +86,7 @@ impl AvailabilitySummary {
 
     /// The autoscalers that stood at their maximum, the longest first, then by name.
     pub fn full(&self) -> Vec<&AutoscalerAtMax> {
-        let mut all: Vec<&AutoscalerAtMax> = self.autoscalers.iter().filter(|own| own.at_max_seconds > 0.0).collect();
+        let mut all: Vec<&AutoscalerAtMax> = self.autoscalers.iter().filter(|autoscaler| autoscaler.at_max_seconds > 0.0).collect();
         all.sort_by(|a, b| b.at_max_seconds.total_cmp(&a.at_max_seconds).then_with(|| a.autoscaler.cmp(&b.autoscaler)));
         all
     }
@@ -119,23 +119,23 @@ pub(super) fn summary(outcome: &Outcome) -> AvailabilitySummary {
     let facts = outcome.record.workloads.iter().zip(&outcome.record.availability).enumerate();
     let firsts = firsts_of_wholes(outcome);
     let mut together: BTreeMap<(usize, bool), AvailabilityFacts> = BTreeMap::new();
-    for (index, (workload, own)) in facts.filter(|(_, (workload, _))| kept(workload.kind)) {
-        together.entry((firsts[index].index(), workload.placeholder)).or_default().add(own);
+    for (index, (workload, fact)) in facts.filter(|(_, (workload, _))| kept(workload.kind)) {
+        together.entry((firsts[index].index(), workload.placeholder)).or_default().add(fact);
     }
-    let counted = || together.iter().filter(|((_, placeholder), _)| !placeholder).map(|(_, own)| own);
+    let counted = || together.iter().filter(|((_, placeholder), _)| !placeholder).map(|(_, key)| key);
     let (wanted, missing) =
-        counted().fold((0, 0), |(wanted, missing), own| (wanted + own.wanted, missing + own.missing));
+        counted().fold((0, 0), |(wanted, missing), names| (wanted + names.wanted, missing + names.missing));
     let longest = |spans: &mut dyn Iterator<Item = SimDuration>| spans.max().map(SimDuration::as_secs_f64);
     let autoscalers = autoscalers(outcome);
     AvailabilitySummary {
         unavailable_pod_minutes: pod_minutes(missing),
         unavailable_share: (wanted > 0).then(|| rounded(missing as f64 / wanted as f64, 6)),
-        workloads_at_zero: counted().filter(|own| own.at_zero > SimDuration::ZERO).count() as u64,
-        at_zero_seconds: longest(&mut counted().map(|own| own.at_zero)).unwrap_or(0.0),
-        at_max_seconds: autoscalers.iter().map(|own| own.at_max_seconds).max_by(f64::total_cmp),
+        workloads_at_zero: counted().filter(|item| item.at_zero > SimDuration::ZERO).count() as u64,
+        at_zero_seconds: longest(&mut counted().map(|item| item.at_zero)).unwrap_or(0.0),
+        at_max_seconds: autoscalers.iter().map(|autoscaler| autoscaler.at_max_seconds).max_by(f64::total_cmp),
         workloads: together
             .iter()
-            .map(|(&(index, placeholder), own)| of_workload(outcome, index, placeholder, own))
+            .map(|(&(index, placeholder), together)| of_workload(outcome, index, placeholder, together))
             .collect(),
         autoscalers,
     }
@@ -158,16 +158,16 @@ fn pod_minutes(micros: i128) -> f64 {
     rounded(micros as f64 / MINUTE_MICROS, 6)
 }
 
-fn of_workload(outcome: &Outcome, index: usize, placeholder: bool, own: &AvailabilityFacts) -> WorkloadAvailability {
+fn of_workload(outcome: &Outcome, index: usize, placeholder: bool, availability_facts: &AvailabilityFacts) -> WorkloadAvailability {
     WorkloadAvailability {
         workload: whole_of(outcome, index).unwrap_or_else(|| workload_name(outcome, WorkloadId::from_index(index))),
         placeholder,
-        wanted_pod_minutes: pod_minutes(own.wanted),
-        unavailable_pod_minutes: pod_minutes(own.missing),
-        at_zero_seconds: own.at_zero.as_secs_f64(),
-        times_at_zero: u64::from(own.times_at_zero),
-        longest_at_zero_seconds: own.longest_at_zero.as_secs_f64(),
-        longest_at_zero_from_seconds: own.longest_at_zero_from.map(|at| at.as_secs_f64()),
+        wanted_pod_minutes: pod_minutes(availability_facts.wanted),
+        unavailable_pod_minutes: pod_minutes(availability_facts.missing),
+        at_zero_seconds: availability_facts.at_zero.as_secs_f64(),
+        times_at_zero: u64::from(availability_facts.times_at_zero),
+        longest_at_zero_seconds: availability_facts.longest_at_zero.as_secs_f64(),
+        longest_at_zero_from_seconds: availability_facts.longest_at_zero_from.map(|at| at.as_secs_f64()),
     }
 }
 
@@ -178,15 +178,15 @@ fn whole_of(outcome: &Outcome, index: usize) -> Option<String> {
 
 fn autoscalers(outcome: &Outcome) -> Vec<AutoscalerAtMax> {
     let firsts = made_anew::firsts(outcome);
-    let at_max = |own: &ReplicaAutoscaler| {
-        let same = |index: &WorkloadId| *index == made_anew::first_of(&firsts, own.workload);
+    let at_max = |replica_autoscaler: &ReplicaAutoscaler| {
+        let same = |index: &WorkloadId| *index == made_anew::first_of(&firsts, replica_autoscaler.workload);
         let facts = || outcome.record.availability.iter().zip(&firsts).filter(|(_, first)| same(first));
-        (own.min_replicas < own.max_replicas).then(|| AutoscalerAtMax {
-            autoscaler: own.name.to_string(),
-            workload: workload_name(outcome, own.workload),
-            max_replicas: u64::try_from(own.max_replicas).unwrap_or(0),
-            at_max_seconds: facts().fold(SimDuration::ZERO, |sum, (own, _)| sum + own.at_max).as_secs_f64(),
-            at_max_from_seconds: facts().filter_map(|(own, _)| own.at_max_from).min().map(|at| at.as_secs_f64()),
+        (replica_autoscaler.min_replicas < replica_autoscaler.max_replicas).then(|| AutoscalerAtMax {
+            autoscaler: replica_autoscaler.name.to_string(),
+            workload: workload_name(outcome, replica_autoscaler.workload),
+            max_replicas: u64::try_from(replica_autoscaler.max_replicas).unwrap_or(0),
+            at_max_seconds: facts().fold(SimDuration::ZERO, |sum, (item, _)| sum + item.at_max).as_secs_f64(),
+            at_max_from_seconds: facts().filter_map(|(availability_facts, _)| availability_facts.at_max_from).min().map(|at| at.as_secs_f64()),
         })
     };
     outcome.objects.replica_autoscalers.iter().filter_map(at_max).collect()

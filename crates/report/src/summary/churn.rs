@@ -221,16 +221,16 @@ fn replacements(outcome: &Outcome, removals: &[Removal<'_>]) -> Vec<ReplacementF
     let kind = |node: &NodeFacts| (node.instance_type, node.capacity_type);
     let mut by_reason: BTreeMap<NodeEnd, ReplacementFigures> = BTreeMap::new();
     for removal in removals {
-        let own = by_reason.entry(removal.end).or_insert_with(|| ReplacementFigures {
+        let reason = by_reason.entry(removal.end).or_insert_with(|| ReplacementFigures {
             reason: removal.end.as_str().to_owned(),
             nodes: 0,
             replaced: 0,
             by_equal: 0,
         });
         let old = kind(&nodes[removal.node.index()]);
-        own.nodes += 1;
-        own.replaced += u64::from(!removal.replacements.is_empty());
-        own.by_equal += u64::from(removal.replacements.iter().any(|new| kind(&nodes[new.index()]) == old));
+        reason.nodes += 1;
+        reason.replaced += u64::from(!removal.replacements.is_empty());
+        reason.by_equal += u64::from(removal.replacements.iter().any(|new| kind(&nodes[new.index()]) == old));
     }
     by_reason.into_values().collect()
 }
@@ -273,7 +273,7 @@ fn images(outcome: &Outcome, removals: &[Removal<'_>]) -> (u64, f64) {
     let transfer = |item| matches!(item, BillItem::NatTransfer | BillItem::CrossZoneTransfer);
     let lines = outcome.bill.lines.iter().filter(|line| transfer(line.item));
     let cost = lines.filter(|line| line.node.is_some_and(|node| new.contains(&node))).map(|line| line.amount.as_f64());
-    (bytes.unsigned_abs(), rounded(cost.fold(0.0, |sum, own| sum + own), 9))
+    (bytes.unsigned_abs(), rounded(cost.fold(0.0, |sum, cost| sum + cost), 9))
 }
 
 fn drifted_at_end(outcome: &Outcome) -> Option<DriftedFigures> {
@@ -284,7 +284,7 @@ fn drifted_at_end(outcome: &Outcome) -> Option<DriftedFigures> {
     }
     let mut blocked: Vec<Count> =
         kept.into_iter().map(|(name, count)| Count { name: name.to_owned(), count }).collect();
-    blocked.sort_by_key(|own| std::cmp::Reverse(own.count));
+    blocked.sort_by_key(|item| std::cmp::Reverse(item.count));
     (!drifted.is_empty()).then_some(DriftedFigures { nodes: drifted.len() as u64, blocked })
 }
 
@@ -296,6 +296,6 @@ fn blocked(outcome: &Outcome) -> Vec<BlockedFigures> {
     };
     let mut found: Vec<BlockedFigures> = outcome.record.obstacles.met().map(figures).collect();
     // What stands in the way for a moment of every node's life is met at many nodes, what holds them on in many looks.
-    found.sort_by_key(|own| std::cmp::Reverse((own.looks, own.nodes)));
+    found.sort_by_key(|blocked_figures| std::cmp::Reverse((blocked_figures.looks, blocked_figures.nodes)));
     found
 }

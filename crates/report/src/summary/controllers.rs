@@ -174,11 +174,11 @@ fn control_plane(outcome: &Outcome) -> Option<ControlPlaneFigures> {
 /// Sums up what loops took.
 pub(super) fn summary(outcome: &Outcome) -> ControllerSummary {
     let duration = outcome.about.duration.as_secs_f64();
-    let figures = |own: ControllerLoop| {
-        let facts = outcome.record.controllers.facts(own);
+    let figures = |controller_loop: ControllerLoop| {
+        let facts = outcome.record.controllers.facts(controller_loop);
         let busy = facts.busy.as_secs_f64();
         (facts.runs > 0).then(|| LoopFigures {
-            name: own.as_str().to_owned(),
+            name: controller_loop.as_str().to_owned(),
             runs: facts.runs,
             mean_seconds: rounded(busy / facts.runs as f64, 6),
             longest_seconds: facts.longest.as_secs_f64(),

@@ -44,30 +44,30 @@ struct WorkloadJobs<'o> {
 pub(super) fn figures(outcome: &Outcome) -> Option<JobFigures> {
     let mut all: BTreeMap<WorkloadId, WorkloadJobs<'_>> = BTreeMap::new();
     for (workload, at) in &outcome.record.jobs_due {
-        let own = all.entry(*workload).or_default();
-        own.due += 1;
-        own.last = Some(*at);
+        let workload_jobs = all.entry(*workload).or_default();
+        workload_jobs.due += 1;
+        workload_jobs.last = Some(*at);
     }
     let kind = |job: &JobFacts| outcome.record.workloads.get(job.workload.index()).map(|facts| facts.kind);
     let is_own = |job: &&JobFacts| matches!(kind(job), Some(WorkloadKind::Job | WorkloadKind::CronJob));
     for job in outcome.record.jobs.iter().filter(is_own) {
         all.entry(job.workload).or_default().jobs.push(job);
     }
-    let figures = all.values().fold(JobFigures::default(), |sum, own| sum.and(&job_figures(own, outcome.about.counts_from())));
+    let figures = all.values().fold(JobFigures::default(), |sum, item| sum.and(&job_figures(item, outcome.about.counts_from())));
     (figures.due > 0).then_some(figures)
 }
 
-fn job_figures(own: &WorkloadJobs<'_>, counts_from: SimTime) -> JobFigures {
-    let ended = |kind| own.jobs.iter().filter(|job| job.end.is_some_and(|end| end.kind == kind)).count() as u64;
+fn job_figures(workload_jobs: &WorkloadJobs<'_>, counts_from: SimTime) -> JobFigures {
+    let ended = |kind| workload_jobs.jobs.iter().filter(|job| job.end.is_some_and(|end| end.kind == kind)).count() as u64;
     let complete = ended(JobOutcomeKind::Complete);
-    let is_newest = |job: &&&JobFacts| job.end.is_none() && own.last.is_some_and(|last| job.created >= last);
-    let newest = own.jobs.iter().filter(is_newest).count() as u64;
+    let is_newest = |job: &&&JobFacts| job.end.is_none() && workload_jobs.last.is_some_and(|last| job.created >= last);
+    let newest = workload_jobs.jobs.iter().filter(is_newest).count() as u64;
     // Jobs of a CronJob that were there when the run began were due before.
-    let due = own.due.max(own.jobs.len() as u64);
+    let due = workload_jobs.due.max(workload_jobs.jobs.len() as u64);
     let undone = due.saturating_sub(complete + newest);
     let in_warm_up =
         |job: &&&JobFacts| job.end.is_some_and(|end| end.kind == JobOutcomeKind::Complete && end.at < counts_from);
-    let complete_in_warm_up = own.jobs.iter().filter(in_warm_up).count() as u64;
+    let complete_in_warm_up = workload_jobs.jobs.iter().filter(in_warm_up).count() as u64;
     JobFigures { due, complete, failed: ended(JobOutcomeKind::Failed), undone, complete_in_warm_up }
 }
 

@@ -48,7 +48,7 @@ impl PodCounts {
 
 pub(super) fn pods(outcome: &Outcome) -> PodSummary {
     let (counts_from, end) = (outcome.about.counts_from(), SimTime::ZERO + outcome.about.duration);
-    let (mut daemons, mut own, mut placeholders) = (0, PodCounts::default(), PodCounts::default());
+    let (mut daemons, mut pod_counts, mut placeholders) = (0, PodCounts::default(), PodCounts::default());
     let mut readiness = Vec::new();
     for pod in outcome.record.pods.unnamed() {
         if is_daemon(outcome, &pod) {
@@ -56,7 +56,7 @@ pub(super) fn pods(outcome: &Outcome) -> PodSummary {
         } else if pod.placeholder {
             placeholders.add(&pod, (counts_from, end));
         } else {
-            own.add(&pod, (counts_from, end));
+            pod_counts.add(&pod, (counts_from, end));
             let ready = pod.ready.filter(|ready| !pod.found && *ready >= counts_from);
             readiness.extend(ready.map(|ready| ready - pod.created));
         }
@@ -66,11 +66,11 @@ pub(super) fn pods(outcome: &Outcome) -> PodSummary {
     let of_own = waits.of_placeholders(false);
     let [restarts] = events(outcome, [EventKind::PodKilled]);
     PodSummary {
-        created: own.created,
+        created: pod_counts.created,
         daemon_pods_created: daemons,
-        pending_at_end: own.pending_at_end,
-        never_scheduled: own.never_scheduled,
-        evicted: own.evicted,
+        pending_at_end: pod_counts.pending_at_end,
+        never_scheduled: pod_counts.never_scheduled,
+        evicted: pod_counts.evicted,
         restarts,
         waited: of_own.waited,
         wait_for_node: of_own.wait_for_node,

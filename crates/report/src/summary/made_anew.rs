@@ -25,11 +25,11 @@ pub(crate) fn first_of(firsts: &[WorkloadId], workload: WorkloadId) -> WorkloadI
 /// mean response time counts each by its requests; the 99th percentile is the larger one, which the true one does not exceed.
 pub(crate) fn merged(sample: &Sample, firsts: &[WorkloadId]) -> Vec<WorkloadSample> {
     let mut found: Vec<WorkloadSample> = Vec::with_capacity(sample.workloads.len());
-    for own in &sample.workloads {
-        let own = WorkloadSample { workload: first_of(firsts, own.workload), ..*own };
-        match found.binary_search_by_key(&own.workload, |known| known.workload) {
-            Ok(at) => found[at] = together(&found[at], &own),
-            Err(at) => found.insert(at, own),
+    for workload in &sample.workloads {
+        let workload_sample = WorkloadSample { workload: first_of(firsts, workload.workload), ..*workload };
+        match found.binary_search_by_key(&workload_sample.workload, |known| known.workload) {
+            Ok(at) => found[at] = together(&found[at], &workload_sample),
+            Err(at) => found.insert(at, workload_sample),
         }
     }
     found

@@ -80,16 +80,16 @@ pub(super) fn judge(
 
 /// A limit on the waits of one workload, or of one priority, against them.
 fn wait(pods: &PodSummary, limit: &WaitLimit) -> ObjectiveResult {
-    let own: Option<&WaitFigures> = match limit.whose {
+    let wait_figures: Option<&WaitFigures> = match limit.whose {
         Waiting::Workload(name) => {
             let name = name.to_string();
-            pods.by_workload.iter().find(|own| own.workload == name).map(|own| &own.waits)
+            pods.by_workload.iter().find(|workload| workload.workload == name).map(|workload| &workload.waits)
         }
         Waiting::Priority(priority) => {
-            pods.by_priority.iter().find(|own| own.priority == priority).map(|own| &own.waits)
+            pods.by_priority.iter().find(|this_priority| this_priority.priority == priority).map(|priority| &priority.waits)
         }
     };
-    let spans = own.and_then(|own| own.wait_for_node);
+    let spans = wait_figures.and_then(|wait_figure| wait_figure.wait_for_node);
     result(&limit.to_string(), SECONDS, limit.limit.as_secs_f64(), spans.map(|spans| measured(&spans, limit.measure)))
 }
 

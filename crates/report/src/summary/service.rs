@@ -99,8 +99,8 @@ fn replica_changes(outcome: &Outcome) -> impl Iterator<Item = &ReplicaChange> {
 fn metrics(outcome: &Outcome) -> Vec<MetricFigures> {
     let figures = |(index, facts): (usize, &MetricFacts)| {
         let mut place = index;
-        let mut own = |sample: &Sample| sample.metric(index, &mut place)?.value;
-        let values: Vec<f64> = outcome.record.samples.iter().filter_map(&mut own).collect();
+        let mut make = |sample: &Sample| sample.metric(index, &mut place)?.value;
+        let values: Vec<f64> = outcome.record.samples.iter().filter_map(&mut make).collect();
         let mean = (!values.is_empty()).then(|| rounded(values.iter().sum::<f64>() / values.len() as f64, 6));
         MetricFigures {
             autoscaler: facts.autoscaler.to_string(),
@@ -110,7 +110,7 @@ fn metrics(outcome: &Outcome) -> Vec<MetricFigures> {
             target: facts.target,
             mean,
             max: values.iter().copied().max_by(f64::total_cmp),
-            last: outcome.record.samples.last().and_then(own),
+            last: outcome.record.samples.last().and_then(make),
         }
     };
     outcome.record.metrics.iter().enumerate().map(figures).collect()

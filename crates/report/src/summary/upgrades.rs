@@ -88,7 +88,7 @@ fn drifts(outcome: &Outcome) -> Vec<Upgrade> {
     for facts in record.nodes.iter().filter(|facts| facts.end == Some(NodeEnd::Drifted)) {
         if let NodeOrigin::NodePool(pool) = facts.origin {
             let (_, last) = pools.entry(pool.as_str()).or_insert((pool, Some(SimTime::ZERO)));
-            *last = facts.terminating.zip(*last).map(|(own, last)| own.max(last));
+            *last = facts.terminating.zip(*last).map(|(terminating, last)| terminating.max(last));
         }
     }
     let upgrade = |(pool, last): (Symbol, Option<SimTime>)| {
@@ -106,7 +106,7 @@ fn figures(outcome: &Outcome, upgrade: &Upgrade, moves: &BTreeMap<NodeId, Vec<mo
     let end = SimTime::ZERO + outcome.about.duration;
     let until = upgrade.ended.unwrap_or(end);
     let nodes = &outcome.record.nodes;
-    let own: Vec<(NodeId, &NodeFacts)> = nodes
+    let item: Vec<(NodeId, &NodeFacts)> = nodes
         .iter()
         .enumerate()
         .filter(|(_, facts)| facts.origin == upgrade.origin)
@@ -114,10 +114,10 @@ fn figures(outcome: &Outcome, upgrade: &Upgrade, moves: &BTreeMap<NodeId, Vec<mo
         .collect();
     let ends_for_it = |facts: &NodeFacts| matches!(facts.end, Some(NodeEnd::Updated | NodeEnd::Drifted));
     let in_time = |at: Option<SimTime>| at.is_some_and(|at| upgrade.began <= at && at <= until);
-    let replaced = own.iter().filter(|(_, facts)| ends_for_it(facts) && in_time(facts.deletion_requested)).count();
-    let (peak, hours, cost) = additional(&own, upgrade.began, until);
+    let replaced = item.iter().filter(|(_, facts)| ends_for_it(facts) && in_time(facts.deletion_requested)).count();
+    let (peak, hours, cost) = additional(&item, upgrade.began, until);
     let missing =
-        missing(outcome, own.iter().filter_map(|(node, _)| moves.get(node)).flatten(), (upgrade.began, until));
+        missing(outcome, item.iter().filter_map(|(node, _)| moves.get(node)).flatten(), (upgrade.began, until));
     let outcome_of = upgrade.failure.unwrap_or(if upgrade.ended.is_some() { "succeeded" } else { "under way" });
     UpgradeFigures {
         node_origin: upgrade.origin.name().to_string(),
@@ -129,8 +129,8 @@ fn figures(outcome: &Outcome, upgrade: &Upgrade, moves: &BTreeMap<NodeId, Vec<mo
         extra_nodes: peak,
         extra_node_hours: rounded(hours, 6),
         extra_cost: rounded(cost, 9),
-        evictions: missing.iter().map(|own| own.evictions).sum(),
-        missing_seconds: rounded(missing.iter().map(|own| own.seconds).sum(), 6),
+        evictions: missing.iter().map(|item| item.evictions).sum(),
+        missing_seconds: rounded(missing.iter().map(|missing_figures| missing_figures.seconds).sum(), 6),
         missing,
     }
 }
@@ -170,9 +170,9 @@ fn nodes_at(changes: &BTreeMap<SimTime, (i64, f64)>, at: SimTime) -> i64 {
 /// Adds a span with so many additional nodes of all that cost this rate together.
 fn add(hours: &mut f64, cost: &mut f64, (extra, count, rate): (i64, i64, f64), span: SimDuration) {
     if extra > 0 && count > 0 {
-        let own = extra as f64 * span.as_secs_f64() / HOUR_SECONDS;
-        *hours += own;
-        *cost += own * rate / count as f64;
+        let item = extra as f64 * span.as_secs_f64() / HOUR_SECONDS;
+        *hours += item;
+        *cost += item * rate / count as f64;
     }
 }
 
@@ -183,12 +183,12 @@ fn missing<'m>(
     (began, until): (SimTime, SimTime),
 ) -> Vec<MissingFigures> {
     let mut found: BTreeMap<WorkloadId, (u64, f64)> = BTreeMap::new();
-    for own in moves {
-        let left = outcome.record.pods.get(own.pod).and_then(|facts| facts.deletion_requested.or(facts.cut_off));
+    for move_ in moves {
+        let left = outcome.record.pods.get(move_.pod).and_then(|facts| facts.deletion_requested.or(facts.cut_off));
         if left.is_some_and(|at| began <= at && at <= until) {
-            let entry = found.entry(own.workload).or_default();
+            let entry = found.entry(move_.workload).or_default();
             entry.0 += 1;
-            entry.1 += moves::missing_time(outcome, own).as_secs_f64();
+            entry.1 += moves::missing_time(outcome, move_).as_secs_f64();
         }
     }
     let name = |id: WorkloadId| outcome.record.workloads[id.index()].name.to_string();

@@ -67,21 +67,21 @@ pub struct Sizes {
 
 /// Every VerticalPodAutoscaler, in order of application.
 pub(super) fn summary(outcome: &Outcome) -> Vec<VerticalFigures> {
-    outcome.record.verticals.iter().map(|own| figures(outcome, own)).collect()
+    outcome.record.verticals.iter().map(|vertical| figures(outcome, vertical)).collect()
 }
 
-fn figures(outcome: &Outcome, own: &VerticalFacts) -> VerticalFigures {
+fn figures(outcome: &Outcome, vertical_facts: &VerticalFacts) -> VerticalFigures {
     let mut names: Vec<Symbol> = Vec::new();
-    for sample in &own.samples {
+    for sample in &vertical_facts.samples {
         if !names.contains(&sample.container) {
             names.push(sample.container);
         }
     }
-    let means = own.means;
+    let means = vertical_facts.means;
     VerticalFigures {
-        autoscaler: own.name.to_string(),
-        workload: workload_name(outcome, own.workload),
-        mode: format!("{:?}", own.mode),
+        autoscaler: vertical_facts.name.to_string(),
+        workload: workload_name(outcome, vertical_facts.workload),
+        mode: format!("{:?}", vertical_facts.mode),
         admitted: means.admitted.into(),
         evicted: means.evicted.into(),
         refused: means.refused.into(),
@@ -89,18 +89,18 @@ fn figures(outcome: &Outcome, own: &VerticalFacts) -> VerticalFigures {
         deferred: means.deferred.into(),
         infeasible: means.infeasible.into(),
         out_of_memory: means.out_of_memory.into(),
-        containers: names.into_iter().map(|name| container(own, name)).collect(),
+        containers: names.into_iter().map(|name| container(vertical_facts, name)).collect(),
     }
 }
 
-fn container(own: &VerticalFacts, name: Symbol) -> ContainerFigures {
-    let samples: Vec<&RecommendationSample> = own.samples.iter().filter(|own| own.container == name).collect();
+fn container(vertical_facts: &VerticalFacts, name: Symbol) -> ContainerFigures {
+    let samples: Vec<&RecommendationSample> = vertical_facts.samples.iter().filter(|sample| sample.container == name).collect();
     let sizes = |resource: ResourceName, unit: f64| {
         let scaled = |amount: i64| amount as f64 / unit;
         let last = samples.last()?;
         let of = |amounts: &Resources| amounts.find(resource).map(scaled);
-        let requests = || samples.iter().filter(|own| own.pods > 0).map(|own| of(&own.request));
-        let used: Vec<f64> = samples.iter().filter_map(|own| of(&own.used)).collect();
+        let requests = || samples.iter().filter(|sample| sample.pods > 0).map(|sample| of(&sample.request));
+        let used: Vec<f64> = samples.iter().filter_map(|sample| of(&sample.used)).collect();
         Some(Sizes {
             request_first: requests().next().flatten(),
             request_last: requests().next_back().flatten(),

@@ -90,10 +90,10 @@ impl Waits {
 
     /// The figures of the kinds that `is_own` picks.
     fn figures(&self, is_own: impl Fn(&Kind) -> bool) -> WaitFigures {
-        let own = || self.0.iter().filter(|(kind, _)| is_own(kind)).map(|(_, waits)| waits);
+        let make = || self.0.iter().filter(|(kind, _)| is_own(kind)).map(|(_, waits)| waits);
         // There may be millions: room for all of them at once, and no more.
-        let mut all = Vec::with_capacity(own().map(Vec::len).sum());
-        own().for_each(|waits| all.extend_from_slice(waits));
+        let mut all = Vec::with_capacity(make().map(Vec::len).sum());
+        make().for_each(|waits| all.extend_from_slice(waits));
         WaitFigures::from_waits(all)
     }
 
@@ -115,8 +115,8 @@ impl Waits {
 
     /// Waits by priority, the highest first.
     pub(super) fn by_priority(&self) -> Vec<PriorityWaits> {
-        let own = |kind: &&Kind| !kind.placeholder;
-        let found: BTreeSet<i32> = self.0.keys().filter(own).map(|kind| kind.priority).collect();
+        let make = |kind: &&Kind| !kind.placeholder;
+        let found: BTreeSet<i32> = self.0.keys().filter(make).map(|kind| kind.priority).collect();
         let figures = |priority| PriorityWaits {
             priority,
             waits: self.figures(|kind| !kind.placeholder && kind.priority == priority),

@@ -38,7 +38,7 @@ fn rows(outcome: &Outcome, output: &mut Output<'_>) -> io::Result<()> {
         row.at(event.at)
             .time(calendar.instant(event.at))
             .text(event.kind.as_str())
-            .optional_text(event.workload.map(|own| workloads.get(own.index()).map_or("", String::as_str)))
+            .optional_text(event.workload.map(|workload| workloads.get(workload.index()).map_or("", String::as_str)))
             .optional_text(event.pod.and_then(|pod| record.pods.name(pod)))
             .optional_text(event.node.and_then(|node| record.nodes.get(node.index())).map(|node| node.name.as_str()))
             .optional_shown(event.command)
@@ -70,7 +70,7 @@ fn lines(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
             line.extend_from_slice(key.as_bytes());
             text(&mut line, name)
         };
-        name(",\"workload\":", event.workload.map(|own| workloads.get(own.index()).map_or("", String::as_str)))?;
+        name(",\"workload\":", event.workload.map(|workload| workloads.get(workload.index()).map_or("", String::as_str)))?;
         name(",\"pod\":", event.pod.and_then(|pod| record.pods.name(pod)))?;
         name(",\"node\":", event.node.and_then(|node| record.nodes.get(node.index())).map(|node| node.name.as_str()))?;
         name(",\"decision\":", event.command.map(|command| command.to_string()).as_deref())?;
@@ -112,10 +112,10 @@ mod tests {
     fn a_text_is_the_json_that_the_library_makes_of_it() {
         let every_byte: Vec<String> = (0..=0x7f_u8).map(|byte| format!("a{}b", char::from(byte))).collect();
         let others = ["", "web-00012", "caf\u{e9} \u{2026}", "\\", "a \"quoted\" word\n"].map(str::to_owned);
-        for own in every_byte.iter().chain(&others) {
+        for byte in every_byte.iter().chain(&others) {
             let mut line = Vec::new();
-            text(&mut line, own).unwrap();
-            assert_eq!(String::from_utf8(line).unwrap(), serde_json::to_string(own).unwrap());
+            text(&mut line, byte).unwrap();
+            assert_eq!(String::from_utf8(line).unwrap(), serde_json::to_string(byte).unwrap());
         }
     }
 }

@@ -32,11 +32,11 @@ pub fn recommendations(outcome: &Outcome, output: &mut Output<'_>) -> io::Result
         ("memory_uncapped_target_bytes", Kind::Whole),
     ];
     let names = workload_names(outcome);
-    let rows = outcome.record.verticals.iter().flat_map(|own| own.samples.iter().map(move |sample| (own, sample)));
-    table(output, &columns, rows, |(own, sample), row| {
+    let rows = outcome.record.verticals.iter().flat_map(|vertical| vertical.samples.iter().map(move |sample| (vertical, sample)));
+    table(output, &columns, rows, |(item, sample), row| {
         row.at(sample.at)
-            .shown(own.name)
-            .text(names.get(own.workload.index()).map_or("", String::as_str))
+            .shown(item.name)
+            .text(names.get(item.workload.index()).map_or("", String::as_str))
             .text(sample.container.as_str())
             .whole(sample.pods);
         for resource in [ResourceName::CPU, ResourceName::MEMORY] {

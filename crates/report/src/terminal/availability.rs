@@ -6,14 +6,14 @@ use crate::summary::Summary;
 
 /// Adds the lines; none where nothing was to serve.
 pub(super) fn lines(summary: &Summary, lines: &mut Vec<String>) {
-    let own = &summary.availability;
-    let Some(share) = own.unavailable_share else { return };
-    let missing = format::objective(format::POD_MINUTES, own.unavailable_pod_minutes);
+    let availability = &summary.availability;
+    let Some(share) = availability.unavailable_share else { return };
+    let missing = format::objective(format::POD_MINUTES, availability.unavailable_pod_minutes);
     lines.push(format!("{:<LABEL$}{missing}, {} of what was wanted", "replicas missing", percent(share)));
     let at_zero: Vec<String> =
-        own.worst().iter().filter(|own| own.at_zero_seconds > 0.0).map(|own| own.at_zero_words()).collect();
+        availability.worst().iter().filter(|item| item.at_zero_seconds > 0.0).map(|workload_availability| workload_availability.at_zero_words()).collect();
     list(lines, "  none Ready", &at_zero, ("workload", "workloads"));
-    let at_max: Vec<String> = own.full().iter().map(|own| own.words()).collect();
+    let at_max: Vec<String> = availability.full().iter().map(|item| item.words()).collect();
     list(lines, "  at the maximum", &at_max, ("autoscaler", "autoscalers"));
     lines.push(String::new());
 }

@@ -18,11 +18,11 @@ pub(super) fn lines(summary: &Summary, lines: &mut Vec<String>) {
         let missing = format::span(churn.ready_time_lost_seconds);
         line("churn", &format!("{evicted}{per_day}, missing for {missing} altogether"));
     }
-    let replaced: Vec<&ReplacementFigures> = churn.replacements.iter().filter(|own| own.replaced > 0).collect();
+    let replaced: Vec<&ReplacementFigures> = churn.replacements.iter().filter(|replacement| replacement.replaced > 0).collect();
     if !replaced.is_empty() {
         let counts: Vec<String> =
-            replaced.iter().map(|own| format!("{} {}", format::count(own.replaced), own.reason)).collect();
-        let equal: u64 = replaced.iter().map(|own| own.by_equal).sum();
+            replaced.iter().map(|replacement_figures| format!("{} {}", format::count(replacement_figures.replaced), replacement_figures.reason)).collect();
+        let equal: u64 = replaced.iter().map(|replacement_figures| replacement_figures.by_equal).sum();
         line("  nodes replaced", &format!("{}; {} by the same type", counts.join(", "), format::count(equal)));
         let cost = money_among(&summary.about.currency, churn.overlap_cost + churn.image_cost, summary.cost.total);
         let images = format::bytes(churn.image_bytes);
@@ -34,9 +34,9 @@ pub(super) fn lines(summary: &Summary, lines: &mut Vec<String>) {
     if churn.cycles_in_all > SHOWN as u64 {
         line("", &format!("and {} in the report", format::counted(churn.cycles_in_all - SHOWN as u64, "more", "more")));
     }
-    let said = |own: &BlockedFigures| {
-        let nodes = format::counted(own.nodes, "node", "nodes");
-        format!("{} ({}, {nodes})", own.reason, format::counted(own.looks, "look", "looks"))
+    let said = |blocked_figures: &BlockedFigures| {
+        let nodes = format::counted(blocked_figures.nodes, "node", "nodes");
+        format!("{} ({}, {nodes})", blocked_figures.reason, format::counted(blocked_figures.looks, "look", "looks"))
     };
     let blocked: Vec<String> = churn.blocked.iter().take(SHOWN).map(said).collect();
     if !blocked.is_empty() {
@@ -50,9 +50,9 @@ pub(super) fn lines(summary: &Summary, lines: &mut Vec<String>) {
 /// How many nodes are drifted, and what keeps the most of them.
 fn drifted_text(drifted: &DriftedFigures) -> String {
     let nodes = |count| format::counted(count, "node", "nodes");
-    let said = |own: &Count| format!("{} ({})", own.name, nodes(own.count));
+    let said = |count: &Count| format!("{} ({})", count.name, nodes(count.count));
     let kept: Vec<String> = drifted.blocked.iter().take(SHOWN).map(said).collect();
-    let waiting = drifted.nodes - drifted.blocked.iter().map(|own| own.count).sum::<u64>().min(drifted.nodes);
+    let waiting = drifted.nodes - drifted.blocked.iter().map(|item| item.count).sum::<u64>().min(drifted.nodes);
     let turn = (waiting > 0).then(|| format!("their turn has not come ({})", nodes(waiting)));
     let why: Vec<String> = kept.into_iter().chain(turn).collect();
     format!("{}, not replaced: {}", nodes(drifted.nodes), why.join(", "))

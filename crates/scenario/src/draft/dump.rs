@@ -231,7 +231,7 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
     warn_of_left_out(sources, &dump, &cluster.region, &mut notes)?;
     let groups = groups::groups(&dump, &described, &cluster, &mut notes);
     cluster.reach(groups.iter().flat_map(|group| &group.zones));
-    cluster.reach(wishes.observed.iter().flat_map(|own| &own.zones));
+    cluster.reach(wishes.observed.iter().flat_map(|item| &item.zones));
     let demand = demand::demand(&dump, &manifests, (&cluster.region, wishes.observed.as_ref()), &mut notes)?;
     let replayed = observed::loads(wishes.observed.as_ref(), &manifests, &mut notes);
     let used = usages::usages(&dump, &manifests, (&demand, &replayed), &mut notes);
@@ -283,7 +283,7 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
             .chain(files)
             .chain(observed::files(&replayed))
             .chain(found)
-            .chain(trace.map(|own| own.file))
+            .chain(trace.map(|trace| trace.file))
             .chain(karpenter)
             .chain(autoscaler)
             .chain(managed)
@@ -298,8 +298,8 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
 pub(super) fn serving_workloads(sources: &[Source]) -> Result<BTreeSet<String>, ScenarioError> {
     let sources_read = top::read(sources)?;
     let (all, _) = parsed(&sources_read)?;
-    let serving = all.iter().filter(|own| {
-        ["Deployment", "ReplicaSet", "ReplicationController", "Rollout", "StatefulSet"].contains(&own.kind.as_str())
+    let serving = all.iter().filter(|item| {
+        ["Deployment", "ReplicaSet", "ReplicationController", "Rollout", "StatefulSet"].contains(&item.kind.as_str())
     });
     Ok(serving.map(Object::full_name).collect())
 }
@@ -307,7 +307,7 @@ pub(super) fn serving_workloads(sources: &[Source]) -> Result<BTreeSet<String>, 
 /// Whether a dump holds nodes, which say in which region it is.
 pub(super) fn has_nodes(sources: &[Source]) -> Result<bool, ScenarioError> {
     let sources_read = top::read(sources)?;
-    Ok(parsed(&sources_read)?.0.iter().any(|own| own.kind == "Node"))
+    Ok(parsed(&sources_read)?.0.iter().any(|parsed| parsed.kind == "Node"))
 }
 
 /// The objects of all sources, and what the AWS CLI printed among them.
@@ -343,9 +343,9 @@ fn sorted<'s>(all: Vec<Object<'s>>, notes: &mut Notes) -> Dump<'s> {
     let targets = Targets::new(&all, &stand_ins);
     let mut dump = Dump { makers: Makers::from_objects(&all), stand_ins, targets, ..Dump::default() };
     let going = Ending::from_objects(&all);
-    dump.scaled_objects = all.iter().filter(|own| own.kind == SCALED_OBJECT).map(Object::full_name).collect();
-    let templates = all.iter().filter(|own| TEMPLATES.contains(&&*own.kind));
-    dump.templates = templates.map(|own| (own.kind.clone(), own.full_name())).collect();
+    dump.scaled_objects = all.iter().filter(|item| item.kind == SCALED_OBJECT).map(Object::full_name).collect();
+    let templates = all.iter().filter(|item| TEMPLATES.contains(&&*item.kind));
+    dump.templates = templates.map(|template| (template.kind.clone(), template.full_name())).collect();
     let mut last: BTreeMap<(String, String), usize> = BTreeMap::new();
     for (position, object) in all.iter().enumerate() {
         last.insert((object.kind.clone(), object.full_name()), position);
@@ -460,7 +460,7 @@ fn leave_out_described_groups(dump: &mut Dump<'_>, notes: &mut Notes) {
         std::mem::take(&mut dump.carried).into_iter().partition(|object| object.kind == "ClusterConfig");
     let mut profiles = 0;
     for mut config in configs.iter().cloned() {
-        let count = config.at(&["fargateProfiles"]).map_or(0, |own| own.items().len());
+        let count = config.at(&["fargateProfiles"]).map_or(0, |config| config.items().len());
         profiles += count;
         if let NodeKind::Map(entries) = &mut config.node.kind {
             entries.retain(|entry| ["apiVersion", "kind", "fargateProfiles"].contains(&&*entry.key));
@@ -491,8 +491,8 @@ fn has_pod_ended(pod: &Object<'_>) -> bool {
 fn read<'s>(sources: &'s [Source], objects: &[Object<'s>], region: &Region) -> Result<Manifests, ScenarioError> {
     let mut all = Manifests::default();
     for source in sources {
-        let own = objects.iter().filter(|object| std::ptr::eq(object.source, source));
-        let documents: Vec<Node<'s>> = own.map(|object| object.node.clone()).collect();
+        let this_object = objects.iter().filter(|object| std::ptr::eq(object.source, source));
+        let documents: Vec<Node<'s>> = this_object.map(|object| object.node.clone()).collect();
         if !documents.is_empty() {
             all.apply(read_documents(source, &documents, Some(region))?);
         }
@@ -523,11 +523,11 @@ fn trace<'s>(
         |object: &Object<'s>| read(std::slice::from_ref(object.source), std::slice::from_ref(object), &cluster.region);
     let mut known = recorded::KnownRequests::default();
     for job in jobs {
-        alone(job)?.jobs.iter().for_each(|own| known.job(job.full_name(), &own.spec.template));
+        alone(job)?.jobs.iter().for_each(|this_job| known.job(job.full_name(), &this_job.spec.template));
     }
     let mut specs = Vec::new();
     for pod in passing.pods() {
-        specs.extend(alone(&pod)?.pods.into_iter().map(|own| own.spec));
+        specs.extend(alone(&pod)?.pods.into_iter().map(|pod| pod.spec));
         specs.last().into_iter().for_each(|spec| known.passing(pod.own_namespace(), spec));
     }
     let recorded = recorded::trace(observed, dump, &known, notes);
@@ -572,9 +572,9 @@ fn warn_of_left_out(
 fn manifest_files(dump: &Dump<'_>) -> Vec<DraftFile> {
     let mut files = Vec::new();
     for (place, (name, about)) in FILES.iter().enumerate() {
-        let own = dump.carried.iter().filter(|object| CARRIED.contains(&(object.kind.as_str(), place)));
+        let carried = dump.carried.iter().filter(|object| CARRIED.contains(&(object.kind.as_str(), place)));
         let mut documents = String::new();
-        own.for_each(|object| yaml::document(&object.node, &mut documents));
+        carried.for_each(|object| yaml::document(&object.node, &mut documents));
         if !documents.is_empty() {
             let about = format!(
                 "# {about} Made of a dump by `nodecast init --from`: without status and environment variables.\n"

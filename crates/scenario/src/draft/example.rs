@@ -86,7 +86,7 @@ mod tests {
                 "  - { at: 20h",
                 "- name: spot",
             ];
-            assert!(explained || again.iter().any(|own| line.contains(own)), "{line}");
+            assert!(explained || again.iter().any(|again| line.contains(again)), "{line}");
         }
     }
 

@@ -24,8 +24,8 @@ impl Edit {
             }
             let mut changed = object.clone();
             match self.misfit(object).map_or_else(|| self.apply_to(&mut changed, offset), Err) {
-                Ok(own) => {
-                    found |= own;
+                Ok(misfit) => {
+                    found |= misfit;
                     *object = changed;
                 }
                 Err(error) => {
@@ -50,7 +50,7 @@ impl Edit {
         let label = keys.map(Symbol::new).find(|key| is_of_karpenters_types(*key))?;
         let error = ScenarioError::new(format!("`{}`: EKS Auto Mode refuses the label `{label}`", shown(&self.path)));
         Some(match auto_mode_label(label) {
-            Some(own) => error.help(format!("write `{own}`")),
+            Some(auto_mode_label) => error.help(format!("write `{auto_mode_label}`")),
             None => error,
         })
     }
@@ -81,7 +81,7 @@ mod tests {
                  requirements: [{{key: {label}/instance-family, values: [m5]}}]}}}}}}\n"
             )
         };
-        let (own, auto) =
+        let (pool, auto) =
             (pool("karpenter.k8s.aws", "karpenter.k8s.aws"), pool("eks.amazonaws.com", "eks.amazonaws.com"));
         let requirements = "NodePool[a].spec.template.spec.requirements";
         let of_item = format!("{requirements}[karpenter.k8s.aws/instance-family].values=[c7i]");
@@ -96,8 +96,8 @@ mod tests {
                 let same: Vec<bool> = before.iter().zip(&documents).map(|(before, after)| before == after).collect();
                 (found, misfit.is_some(), same)
             };
-            assert_eq!(applied(&format!("{own}---\n{auto}")), (true, true, vec![false, true]));
-            assert_eq!(applied(&own), (true, false, vec![false]));
+            assert_eq!(applied(&format!("{pool}---\n{auto}")), (true, true, vec![false, true]));
+            assert_eq!(applied(&pool), (true, false, vec![false]));
             assert_eq!(applied(&auto), (false, true, vec![true]));
         }
     }

@@ -72,26 +72,26 @@ pub(super) fn complete(overlay: &mut Overlay, manifests: &mut Manifests) -> Auto
     overlay.queue = true;
     overlay.options = KarpenterOptions::default();
     overlay.gates = FeatureGates { node_repair: true, static_capacity: true, ..FeatureGates::default() };
-    let foreign: Vec<Symbol> = manifests.node_pools.iter().filter(|own| !own.auto_mode).map(|own| own.name).collect();
-    manifests.node_pools.retain(|own| own.auto_mode);
+    let foreign: Vec<Symbol> = manifests.node_pools.iter().filter(|node_pool| !node_pool.auto_mode).map(|node_pool| node_pool.name).collect();
+    manifests.node_pools.retain(|node_pool| node_pool.auto_mode);
     let of_itself = if manifests.node_pools.is_empty() { BuiltIn::ALL.to_vec() } else { Vec::new() };
     for built_in in stated.node_pools.clone().unwrap_or(of_itself) {
-        if !manifests.node_pools.iter().any(|own| own.name.as_str() == built_in.as_str()) {
+        if !manifests.node_pools.iter().any(|node_pool| node_pool.name.as_str() == built_in.as_str()) {
             manifests.node_pools.push(built_in.pool());
         }
     }
-    manifests.node_classes.retain(|own| own.auto_mode);
+    manifests.node_classes.retain(|node_class| node_class.auto_mode);
     let agents = keep_agents_off(manifests);
     AutoMode { images: stated.images(), shares: stated.shares, agents, foreign_pools: foreign }
 }
 
 /// Keeps DaemonSets off nodes of Auto Mode that are part of their operating system; which.
 pub(super) fn keep_agents_off(manifests: &mut Manifests) -> Vec<String> {
-    let agents = manifests.daemon_sets.iter_mut().filter(|own| auto_mode::is_part_of_nodes(own));
+    let agents = manifests.daemon_sets.iter_mut().filter(|daemon_set| auto_mode::is_part_of_nodes(daemon_set));
     agents
-        .map(|own| {
-            auto_mode::keep_off(own);
-            own.name.to_string()
+        .map(|agent| {
+            auto_mode::keep_off(agent);
+            agent.name.to_string()
         })
         .collect()
 }
@@ -130,12 +130,12 @@ fn check_objects(reading: &Reading<'_, '_>, at: Location, manifests: &Manifests)
 /// What pods of all objects look like.
 fn specs(manifests: &Manifests) -> Vec<(&'static str, String, &Arc<PodSpec>)> {
     let mut all: Vec<(&'static str, String, &Arc<PodSpec>)> = Vec::new();
-    all.extend(manifests.deployments.iter().map(|own| ("Deployment", own.name.to_string(), &own.template)));
-    all.extend(manifests.stateful_sets.iter().map(|own| ("StatefulSet", own.name.to_string(), &own.template)));
-    all.extend(manifests.daemon_sets.iter().map(|own| ("DaemonSet", own.name.to_string(), &own.template)));
-    all.extend(manifests.jobs.iter().map(|own| ("Job", own.name.to_string(), &own.spec.template)));
-    all.extend(manifests.cron_jobs.iter().map(|own| ("CronJob", own.name.to_string(), &own.job.template)));
-    let scaled = |own: &crate::domain::keda::ScaledJob| format!("{}/{}", own.namespace, own.name);
-    all.extend(manifests.scaled_jobs.iter().map(|own| ("ScaledJob", scaled(own), &own.job.template)));
+    all.extend(manifests.deployments.iter().map(|deployment| ("Deployment", deployment.name.to_string(), &deployment.template)));
+    all.extend(manifests.stateful_sets.iter().map(|stateful_set| ("StatefulSet", stateful_set.name.to_string(), &stateful_set.template)));
+    all.extend(manifests.daemon_sets.iter().map(|daemon_set| ("DaemonSet", daemon_set.name.to_string(), &daemon_set.template)));
+    all.extend(manifests.jobs.iter().map(|job| ("Job", job.name.to_string(), &job.spec.template)));
+    all.extend(manifests.cron_jobs.iter().map(|cron_job| ("CronJob", cron_job.name.to_string(), &cron_job.job.template)));
+    let scaled = |scaled_job: &crate::domain::keda::ScaledJob| format!("{}/{}", scaled_job.namespace, scaled_job.name);
+    all.extend(manifests.scaled_jobs.iter().map(|scaled_job| ("ScaledJob", scaled(scaled_job), &scaled_job.job.template)));
     all
 }

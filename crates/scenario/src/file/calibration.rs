@@ -106,25 +106,25 @@ fn is_shrunk(grades: &[String], path: &str) -> bool {
 /// Puts into `node` what it lacks of `other`; `laid` takes the paths of the values.
 fn merge<'s>(node: &mut Node<'s>, other: Node<'s>, path: &str, laid: &mut Vec<String>) {
     match (&mut node.kind, other.kind) {
-        (NodeKind::Map(own), NodeKind::Map(entries)) => {
+        (NodeKind::Map(kind), NodeKind::Map(entries)) => {
             for entry in entries {
                 let below = if path.is_empty() { entry.key.to_string() } else { format!("{path}.{}", entry.key) };
-                match own.iter_mut().find(|known| known.key == entry.key) {
+                match kind.iter_mut().find(|known| known.key == entry.key) {
                     Some(known) => merge(&mut known.value, entry.value, &below, laid),
-                    None => add(own, entry, &below, laid),
+                    None => add(kind, entry, &below, laid),
                 }
             }
         }
-        (NodeKind::Seq(own), NodeKind::Seq(items)) => {
+        (NodeKind::Seq(kind), NodeKind::Seq(items)) => {
             for item in items {
                 let below = format!("{path}{}", item_name(&item));
                 let name = item.get(NAME).and_then(Node::as_text).map(str::to_owned);
-                let known = own.iter_mut().find(|known| same_name(known, name.as_deref()));
+                let known = kind.iter_mut().find(|known| same_name(known, name.as_deref()));
                 match known {
                     Some(known) => merge(known, item, &below, laid),
                     None => {
                         note(&item, &below, laid);
-                        own.push(item);
+                        kind.push(item);
                     }
                 }
             }
@@ -140,9 +140,9 @@ fn merge<'s>(node: &mut Node<'s>, other: Node<'s>, path: &str, laid: &mut Vec<St
     }
 }
 
-fn add<'s>(own: &mut Vec<Entry<'s>>, entry: Entry<'s>, path: &str, laid: &mut Vec<String>) {
+fn add<'s>(entries: &mut Vec<Entry<'s>>, entry: Entry<'s>, path: &str, laid: &mut Vec<String>) {
     note(&entry.value, path, laid);
-    own.push(entry);
+    entries.push(entry);
 }
 
 /// A workload without a namespace is in `default`.
@@ -152,7 +152,7 @@ fn whole(name: &str) -> String {
 
 fn same_name(node: &Node<'_>, name: Option<&str>) -> bool {
     match (node.get(NAME).and_then(Node::as_text), name) {
-        (Some(own), Some(name)) => whole(own) == whole(name),
+        (Some(text), Some(name)) => whole(text) == whole(name),
         _ => false,
     }
 }

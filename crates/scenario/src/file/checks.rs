@@ -45,9 +45,9 @@ pub(super) fn manifests<'a>(policies: &'a [PolicyVariant], actions: &'a [Placed]
 /// Names of the NodePools and node groups that there are under any policy at any time.
 pub(super) fn node_pools(policies: &[PolicyVariant], actions: &[Placed]) -> BTreeSet<Symbol> {
     let mut names = BTreeSet::new();
-    for own in manifests(policies, actions) {
-        names.extend(own.node_pools.iter().map(|pool| pool.name));
-        names.extend(own.node_groups.iter().map(|group| group.name));
+    for manifest in manifests(policies, actions) {
+        names.extend(manifest.node_pools.iter().map(|pool| pool.name));
+        names.extend(manifest.node_groups.iter().map(|group| group.name));
     }
     names
 }
@@ -73,7 +73,7 @@ impl Workloads {
         let scaled_jobs = jobs.map(|job| ObjectName { namespace: job.namespace, name: job.name }).collect();
         let mut seen = FxHashSet::default();
         let serving = manifests.iter().flat_map(|manifests| scalable(manifests)).filter(|name| seen.insert(*name));
-        let daemon_sets = manifests.iter().flat_map(|own| own.daemon_sets.iter().map(|set| set.name)).collect();
+        let daemon_sets = manifests.iter().flat_map(|manifest| manifest.daemon_sets.iter().map(|set| set.name)).collect();
         let (others, triggers) = (others(&manifests), triggers(&manifests));
         Self { serving: serving.collect(), daemon_sets, scaled_jobs, others, triggers }
     }
@@ -98,7 +98,7 @@ impl Workloads {
         };
         let Some(trigger) = trigger else { return Ok(()) };
         let places: Vec<String> = (0..known.len()).map(|place| format!("s{place}")).collect();
-        let named = known.iter().flatten().map(|own| own.as_str());
+        let named = known.iter().flatten().map(|item| item.as_str());
         let all: Vec<&str> = named.chain(places.iter().map(String::as_str)).collect();
         if all.contains(&trigger.as_str()) {
             return Ok(());
@@ -132,7 +132,7 @@ impl Workloads {
     /// Checks that there is a workload of any kind called `name`.
     pub(crate) fn find_any(&self, reader: &Reader<'_>, at: Location, name: ObjectName) -> Result<(), ScenarioError> {
         let mut all = self.serving.iter().chain(self.scaled_jobs.iter().chain(&self.others)).copied();
-        if all.any(|own| own == name) {
+        if all.any(|item| item == name) {
             return Ok(());
         }
         let all = self.serving.iter().chain(&self.scaled_jobs).chain(&self.others);
@@ -162,7 +162,7 @@ impl Workloads {
         }
         let names: Vec<String> = self.serving.iter().map(ToString::to_string).collect();
         let known = || names.iter().map(String::as_str);
-        let elsewhere = self.serving.iter().find(|own| own.name == name.name);
+        let elsewhere = self.serving.iter().find(|item| item.name == name.name);
         let near = elsewhere.map(ToString::to_string);
         let near = near.or_else(|| nearest(&name.to_string(), known()).map(str::to_owned));
         let help = match near {
@@ -188,7 +188,7 @@ pub(super) fn phases(reader: &Reader<'_>, fields: Fields<'_, '_>, scenario: &Sce
     ];
     for (name, phase, period) in loops {
         if phase.is_some_and(|phase| phase >= period) {
-            let node = fields.get("phases").and_then(|own| own.get(name));
+            let node = fields.get("phases").and_then(|field| field.get(name));
             return Err(reader
                 .error(
                     node.map_or(fields.at, |node| node.at),
@@ -209,19 +209,19 @@ fn scalable(manifests: &Manifests) -> impl Iterator<Item = ObjectName> {
 
 /// What KEDA scales, with the names of its triggers in their order.
 fn triggers(manifests: &[&Arc<Manifests>]) -> BTreeMap<ObjectName, Vec<Option<Symbol>>> {
-    let named = |triggers: &[Trigger]| triggers.iter().map(|own| own.name).collect();
-    let all = manifests.iter().flat_map(|own| {
-        let objects = own.scaled_objects.iter().map(|own| (own.namespace, own.name, &own.triggers));
-        objects.chain(own.scaled_jobs.iter().map(|own| (own.namespace, own.name, &own.triggers)))
+    let named = |triggers: &[Trigger]| triggers.iter().map(|trigger| trigger.name).collect();
+    let all = manifests.iter().flat_map(|manifest| {
+        let objects = manifest.scaled_objects.iter().map(|scaled_object| (scaled_object.namespace, scaled_object.name, &scaled_object.triggers));
+        objects.chain(manifest.scaled_jobs.iter().map(|scaled_job| (scaled_job.namespace, scaled_job.name, &scaled_job.triggers)))
     });
     all.map(|(namespace, name, triggers)| (ObjectName { namespace, name }, named(triggers))).collect()
 }
 
 /// Workloads that neither serve requests nor are made by KEDA.
 fn others(manifests: &[&Arc<Manifests>]) -> Vec<ObjectName> {
-    let all = manifests.iter().flat_map(|own| {
-        let jobs = own.jobs.iter().map(|job| job.name).chain(own.cron_jobs.iter().map(|cron| cron.name));
-        jobs.chain(own.daemon_sets.iter().map(|set| set.name))
+    let all = manifests.iter().flat_map(|manifest| {
+        let jobs = manifest.jobs.iter().map(|job| job.name).chain(manifest.cron_jobs.iter().map(|cron| cron.name));
+        jobs.chain(manifest.daemon_sets.iter().map(|set| set.name))
     });
     all.collect()
 }
@@ -277,16 +277,16 @@ fn becomes_static(
     let is_deleted = |name| {
         let earlier = timeline.actions.iter().filter(|other| other.action.at <= placed.action.at);
         earlier.map(|other| &other.action.action).any(|action| {
-            let Action::Delete { kind: ObjectKind::NodePool, which: Which { by: By::Name(own), .. }, .. } = action
+            let Action::Delete { kind: ObjectKind::NodePool, which: Which { by: By::Name(this_name), .. }, .. } = action
             else {
                 return false;
             };
-            own.name == name
+            this_name.name == name
         })
     };
-    let changes = |own: &&NodePool| {
-        let known = before.node_pools.iter().find(|known| (known.name, known.auto_mode) == (own.name, own.auto_mode));
-        known.is_some_and(|known| known.replicas.is_some() != own.replicas.is_some()) && !is_deleted(own.name)
+    let changes = |node_pool: &&NodePool| {
+        let known = before.node_pools.iter().find(|known| (known.name, known.auto_mode) == (node_pool.name, node_pool.auto_mode));
+        known.is_some_and(|known| known.replicas.is_some() != node_pool.replicas.is_some()) && !is_deleted(node_pool.name)
     };
     let Some(pool) = later.node_pools.iter().find(changes) else { return Ok(()) };
     let what = if pool.replicas.is_some() { "is given `replicas`" } else { "loses its `replicas`" };
@@ -308,11 +308,11 @@ fn deleted(
     if kind.is_generated() || kind == ObjectKind::PersistentVolumeClaim {
         return Ok(());
     }
-    let known: Vec<ObjectName> = all.iter().flat_map(|own| named(own, kind)).collect();
+    let known: Vec<ObjectName> = all.iter().flat_map(|item| named(item, kind)).collect();
     if known.contains(&name) {
         return Ok(());
     }
-    let text = |own: &ObjectName| if kind.has_namespace() { own.to_string() } else { own.name.to_string() };
+    let text = |object_name: &ObjectName| if kind.has_namespace() { object_name.to_string() } else { object_name.name.to_string() };
     let names: Vec<String> = known.iter().map(text).collect();
     let (kind, name) = (kind.as_str(), text(&name));
     let help = match nearest(&name, names.iter().map(String::as_str)) {
@@ -324,24 +324,24 @@ fn deleted(
 }
 
 /// The objects of a kind by name.
-fn named(own: &Manifests, kind: ObjectKind) -> Vec<ObjectName> {
+fn named(manifests: &Manifests, kind: ObjectKind) -> Vec<ObjectName> {
     let of = |namespace, name| ObjectName { namespace, name };
     match kind {
-        ObjectKind::Deployment => own.deployments.iter().map(|object| object.name).collect(),
-        ObjectKind::StatefulSet => own.stateful_sets.iter().map(|object| object.name).collect(),
-        ObjectKind::DaemonSet => own.daemon_sets.iter().map(|object| object.name).collect(),
-        ObjectKind::Job => own.jobs.iter().map(|object| object.name).collect(),
-        ObjectKind::CronJob => own.cron_jobs.iter().map(|object| object.name).collect(),
-        ObjectKind::HorizontalPodAutoscaler => own.autoscalers.iter().map(|own| of(own.namespace, own.name)).collect(),
-        ObjectKind::VerticalPodAutoscaler => own.vertical_autoscalers.iter().map(|own| own.name).collect(),
-        ObjectKind::ScaledObject => own.scaled_objects.iter().map(|own| of(own.namespace, own.name)).collect(),
-        ObjectKind::ScaledJob => own.scaled_jobs.iter().map(|own| of(own.namespace, own.name)).collect(),
+        ObjectKind::Deployment => manifests.deployments.iter().map(|object| object.name).collect(),
+        ObjectKind::StatefulSet => manifests.stateful_sets.iter().map(|object| object.name).collect(),
+        ObjectKind::DaemonSet => manifests.daemon_sets.iter().map(|object| object.name).collect(),
+        ObjectKind::Job => manifests.jobs.iter().map(|object| object.name).collect(),
+        ObjectKind::CronJob => manifests.cron_jobs.iter().map(|object| object.name).collect(),
+        ObjectKind::HorizontalPodAutoscaler => manifests.autoscalers.iter().map(|autoscaler| of(autoscaler.namespace, autoscaler.name)).collect(),
+        ObjectKind::VerticalPodAutoscaler => manifests.vertical_autoscalers.iter().map(|vertical_autoscaler| vertical_autoscaler.name).collect(),
+        ObjectKind::ScaledObject => manifests.scaled_objects.iter().map(|scaled_object| of(scaled_object.namespace, scaled_object.name)).collect(),
+        ObjectKind::ScaledJob => manifests.scaled_jobs.iter().map(|scaled_job| of(scaled_job.namespace, scaled_job.name)).collect(),
         ObjectKind::PodDisruptionBudget => {
-            own.disruption_budgets.iter().map(|own| of(own.namespace, own.name)).collect()
+            manifests.disruption_budgets.iter().map(|disruption_budget| of(disruption_budget.namespace, disruption_budget.name)).collect()
         }
-        ObjectKind::Service => own.services.iter().map(|own| own.name).collect(),
-        ObjectKind::Ingress => own.ingresses.iter().map(|own| own.name).collect(),
-        ObjectKind::NodePool => own.node_pools.iter().map(|own| in_default(own.name)).collect(),
+        ObjectKind::Service => manifests.services.iter().map(|service| service.name).collect(),
+        ObjectKind::Ingress => manifests.ingresses.iter().map(|ingress| ingress.name).collect(),
+        ObjectKind::NodePool => manifests.node_pools.iter().map(|node_pool| in_default(node_pool.name)).collect(),
         ObjectKind::PersistentVolumeClaim | ObjectKind::Pod | ObjectKind::NodeClaim | ObjectKind::Node => Vec::new(),
     }
 }
@@ -424,7 +424,7 @@ impl GroupLimits {
         if self.0.iter().any(|known| known.contains_key(&name)) {
             return Ok(());
         }
-        let names = self.0.iter().flat_map(|known| known.keys().map(|own| own.as_str()));
+        let names = self.0.iter().flat_map(|known| known.keys().map(|key| key.as_str()));
         let help = match nearest(name.as_str(), names) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "name a group of `nodeGroups` or of an eksctl ClusterConfig".to_owned(),
@@ -499,11 +499,11 @@ pub(super) fn warn(scenario: &Scenario, warnings: &mut Vec<Warning>, place: &Pla
         warn_of_provisioners(policy, &all, warnings, place);
         let somewhere =
             |(kind, name): (&str, ObjectName)| all.iter().rev().find_map(|manifests| place(manifests, kind, name));
-        for (own, message) in dangling_autoscalers(&all) {
-            push(warnings, &lints::file::AUTOSCALER_WITHOUT_TARGET, somewhere(own), message);
+        for (key, message) in dangling_autoscalers(&all) {
+            push(warnings, &lints::file::AUTOSCALER_WITHOUT_TARGET, somewhere(key), message);
         }
-        for (own, message) in shared_targets(&all) {
-            push(warnings, &lints::file::SHARED_TARGET, somewhere(own), message);
+        for (key, message) in shared_targets(&all) {
+            push(warnings, &lints::file::SHARED_TARGET, somewhere(key), message);
         }
         for (kind, name) in endless_jobs(&all, scenario) {
             let message = format!(
@@ -545,10 +545,10 @@ fn in_default(name: Symbol) -> ObjectName {
 /// the timeline applies them otherwise.
 fn endless_jobs(all: &[&Arc<Manifests>], scenario: &Scenario) -> Vec<(&'static str, ObjectName)> {
     // Where a run begins with a dump, pods of the Jobs that others made run as long as those of their makers.
-    let is_made = |own: &Manifests, job: &Job| scenario.initial.is_some() && own.maker_of(job).is_some();
-    let jobs = all.iter().flat_map(|own| own.jobs.iter().filter(|job| !is_made(own, job)));
+    let is_made = |manifests: &Manifests, job: &Job| scenario.initial.is_some() && manifests.maker_of(job).is_some();
+    let jobs = all.iter().flat_map(|requests| requests.jobs.iter().filter(|job| !is_made(requests, job)));
     let jobs = jobs.filter(|job| !job.spec.suspended).map(|job| ("Job", job.name));
-    let cron_jobs = all.iter().flat_map(|own| &own.cron_jobs).filter(|cron| !(cron.suspended || cron.job.suspended));
+    let cron_jobs = all.iter().flat_map(|manifests| &manifests.cron_jobs).filter(|cron| !(cron.suspended || cron.job.suspended));
     let cron_jobs = cron_jobs.map(|cron| ("CronJob", cron.name));
     let unknown = |name: &ObjectName| scenario.times.get(name).is_none_or(|times| times.run_time.is_none());
     jobs.chain(cron_jobs).filter(|(_, name)| unknown(name)).collect()
@@ -568,12 +568,12 @@ type Named = (&'static str, ObjectName);
 fn autoscalers(all: &[&Arc<Manifests>]) -> Vec<(Named, Symbol, ObjectName)> {
     let named = |namespace: Symbol, name: Symbol| ObjectName { namespace, name };
     let hpas = all.iter().flat_map(|manifests| &manifests.autoscalers).map(|hpa| {
-        let own = ("HorizontalPodAutoscaler", named(hpa.namespace, hpa.name));
-        (own, hpa.target.kind, named(hpa.namespace, hpa.target.name))
+        let item = ("HorizontalPodAutoscaler", named(hpa.namespace, hpa.name));
+        (item, hpa.target.kind, named(hpa.namespace, hpa.target.name))
     });
     let objects = all.iter().flat_map(|manifests| &manifests.scaled_objects).map(|object| {
-        let own = ("ScaledObject", named(object.namespace, object.name));
-        (own, object.target.kind, named(object.namespace, object.target.name))
+        let item = ("ScaledObject", named(object.namespace, object.name));
+        (item, object.target.kind, named(object.namespace, object.target.name))
     });
     hpas.chain(objects).collect()
 }
@@ -594,8 +594,8 @@ fn dangling_autoscalers(all: &[&Arc<Manifests>]) -> Vec<(Named, String)> {
     autoscalers(all)
         .into_iter()
         .filter(|(_, kind, target)| !exists(*kind, *target))
-        .map(|(own, kind, target)| {
-            (own, format!("{} {} has no target: {kind} {} does not exist", own.0, own.1, target.name))
+        .map(|(key, kind, target)| {
+            (key, format!("{} {} has no target: {kind} {} does not exist", key.0, key.1, target.name))
         })
         .collect()
 }
@@ -604,14 +604,14 @@ fn dangling_autoscalers(all: &[&Arc<Manifests>]) -> Vec<(Named, String)> {
 fn shared_targets(all: &[&Arc<Manifests>]) -> Vec<(Named, String)> {
     let mut known: Vec<(Named, Symbol, ObjectName)> = Vec::new();
     let mut texts = Vec::new();
-    for (own, kind, target) in autoscalers(all) {
+    for (key, kind, target) in autoscalers(all) {
         match known.iter().find(|(_, other_kind, other)| *other_kind == kind && *other == target) {
-            Some((first, ..)) if *first != own => {
-                let both = format!("{} {} and {} {}", first.0, first.1, own.0, own.1);
-                texts.push((own, format!("{both} both target {kind} {target}, so neither scales it")));
+            Some((first, ..)) if *first != key => {
+                let both = format!("{} {} and {} {}", first.0, first.1, key.0, key.1);
+                texts.push((key, format!("{both} both target {kind} {target}, so neither scales it")));
             }
             Some(_) => {}
-            None => known.push((own, kind, target)),
+            None => known.push((key, kind, target)),
         }
     }
     texts

@@ -19,29 +19,29 @@ use nodecast_karpenter::instance_types::Measured;
 pub(crate) fn settings(
     reading: &Reading<'_, '_>,
     fields: Fields<'_, '_>,
-    own: Ec2,
+    ec2: Ec2,
 ) -> Result<Ec2Settings, ScenarioError> {
-    let SpotMarket { prices, price_errors, interruptions, traces } = own.spot;
-    let (api, consistency) = own.api;
+    let SpotMarket { prices, price_errors, interruptions, traces } = ec2.spot;
+    let (api, consistency) = ec2.api;
     let cloud = CloudSettings {
         prices,
         price_errors,
-        capacity: own.capacity,
+        capacity: ec2.capacity,
         traces,
         interruptions,
-        quotas: own.quotas,
+        quotas: ec2.quotas,
         api,
         consistency,
-        times: own.times,
-        failures: own.failures,
-        cpu_credits: own.cpu_credits,
-        network: own.network,
-        reservations: own.capacity_reservations,
-        billing: own.billing,
+        times: ec2.times,
+        failures: ec2.failures,
+        cpu_credits: ec2.cpu_credits,
+        network: ec2.network,
+        reservations: ec2.capacity_reservations,
+        billing: ec2.billing,
         faults: Vec::new(),
     };
-    let measured = by_type(reading, fields, &own.catalog_error.unwrap_or_default())?;
-    Ok(Ec2Settings { launch_latency: own.launch_latency, measured, cloud: Arc::new(cloud) })
+    let measured = by_type(reading, fields, &ec2.catalog_error.unwrap_or_default())?;
+    Ok(Ec2Settings { launch_latency: ec2.launch_latency, measured, cloud: Arc::new(cloud) })
 }
 
 /// What is known of each type: by the last entry that names it.
@@ -51,17 +51,17 @@ fn by_type(
     entries: &[CatalogError],
 ) -> Result<BTreeMap<Symbol, Measured>, ScenarioError> {
     let mut known = BTreeMap::new();
-    for (position, own) in entries.iter().enumerate() {
+    for (position, this_entry) in entries.iter().enumerate() {
         let fits = |wanted: Option<Symbol>, name: Symbol| {
             wanted.is_none_or(|wanted| matches_pattern(wanted.as_str(), name.as_str()))
         };
-        let memory = match (own.memory_factor, own.memory_amount) {
+        let memory = match (this_entry.memory_factor, this_entry.memory_amount) {
             (None, None) => None,
             (factor, amount) => Some((libm::round(factor.unwrap_or(1.0) * 1e6) as u32, amount.unwrap_or(0))),
         };
-        let measured = Measured { memory, pods: own.pods };
+        let measured = Measured { memory, pods: this_entry.pods };
         let types = reading.region().types.iter().map(|kind| &kind.facts);
-        let named = types.filter(|facts| fits(own.family, facts.family) && fits(own.instance_type, facts.name));
+        let named = types.filter(|facts| fits(this_entry.family, facts.family) && fits(this_entry.instance_type, facts.name));
         let named: Vec<_> = named.map(|facts| (facts.name, measured)).collect();
         if named.is_empty() {
             let entry = fields.get("catalog_error").and_then(|list| list.items().get(position));
@@ -79,9 +79,9 @@ fn by_type(
 pub(crate) fn spot<'s>(
     reading: &mut Reading<'_, 's>,
     fields: Fields<'_, 's>,
-    own: Spot,
+    spot: Spot,
 ) -> Result<SpotMarket, ScenarioError> {
-    let prices = match (own.prices, own.file) {
+    let prices = match (spot.prices, spot.file) {
         (PriceSource::Replay, _) => {
             let node = fields.required(&reading.reader, "file")?;
             let (bytes, shown) = reading.table(node, reading.reader.text(node, "file")?)?;
@@ -98,9 +98,9 @@ pub(crate) fn spot<'s>(
     };
     Ok(SpotMarket {
         prices,
-        price_errors: own.price_errors,
-        interruptions: own.interruptions,
-        traces: own.availability,
+        price_errors: spot.price_errors,
+        interruptions: spot.interruptions,
+        traces: spot.availability,
     })
 }
 

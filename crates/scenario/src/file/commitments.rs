@@ -13,24 +13,24 @@ use crate::tree::Location;
 pub(crate) fn reserved<'s>(
     reading: &Reading<'_, 's>,
     fields: Fields<'_, 's>,
-    own: ReservedKeys,
+    reserved_keys: ReservedKeys,
 ) -> Result<ReservedInstances, ScenarioError> {
-    let family = own.instance_type.as_str().split('.').next().unwrap_or_default();
-    let (rate, quality) = match (own.per_hour, own.term) {
+    let family = reserved_keys.instance_type.as_str().split('.').next().unwrap_or_default();
+    let (rate, quality) = match (reserved_keys.per_hour, reserved_keys.term) {
         (Some(rate), None) => (rate, PriceQuality::Published),
-        (None, Some(_)) if own.platform != Platform::Linux => {
+        (None, Some(_)) if reserved_keys.platform != Platform::Linux => {
             return Err(reading
-                .error(term(fields), format!("no rates of Reserved Instances for {} are known", own.platform.as_str()))
+                .error(term(fields), format!("no rates of Reserved Instances for {} are known", reserved_keys.platform.as_str()))
                 .because("the price data are for Linux, and discounts do not apply to licences")
                 .help("use `per_hour` instead of `term`"));
         }
         (None, Some(years)) => {
-            let (discount, quality) = discount(reading, fields, Symbol::new(family), (years, own.payment))?;
-            let listed = reading.region().instance_type(own.instance_type).and_then(|kind| kind.on_demand);
+            let (discount, quality) = discount(reading, fields, Symbol::new(family), (years, reserved_keys.payment))?;
+            let listed = reading.region().instance_type(reserved_keys.instance_type).and_then(|kind| kind.on_demand);
             let Some(listed) = listed else {
                 let at = fields.get("type").map_or(fields.at, |node| node.at);
                 return Err(reading
-                    .error(at, format!("no On-Demand price of {} is known", own.instance_type))
+                    .error(at, format!("no On-Demand price of {} is known", reserved_keys.instance_type))
                     .because("the discount of a term is on that price")
                     .help("state `per_hour` instead"));
             };
@@ -39,7 +39,7 @@ pub(crate) fn reserved<'s>(
         }
         (rate, _) => return Err(one_of(reading, fields, "per_hour", rate.is_some())),
     };
-    let (instance_type, platform, zone, count) = (own.instance_type, own.platform, own.zone, own.count);
+    let (instance_type, platform, zone, count) = (reserved_keys.instance_type, reserved_keys.platform, reserved_keys.zone, reserved_keys.count);
     Ok(ReservedInstances { instance_type, platform, zone, count, rate, quality })
 }
 
@@ -47,59 +47,59 @@ pub(crate) fn reserved<'s>(
 pub(crate) fn other<'s>(
     reading: &Reading<'_, 's>,
     fields: Fields<'_, 's>,
-    own: OtherKeys,
+    other_keys: OtherKeys,
 ) -> Result<OtherFee, ScenarioError> {
     let at = |key: &'static str| fields.get(key).map_or(fields.at, |node| node.at);
-    let price = match (own.per_month, own.per_gb) {
-        (Some(price), None) if own.gb_per_month.is_none() => OtherPrice::PerMonth(price),
-        (None, Some(price)) => OtherPrice::PerGb { price, milli_gb: own.gb_per_month },
+    let price = match (other_keys.per_month, other_keys.per_gb) {
+        (Some(price), None) if other_keys.gb_per_month.is_none() => OtherPrice::PerMonth(price),
+        (None, Some(price)) => OtherPrice::PerGb { price, milli_gb: other_keys.gb_per_month },
         (Some(_), None) => {
             let error = reading.error(at("gb_per_month"), "`gb_per_month` has no effect on a price per month");
             return Err(error.help("use `per_gb` for a price per gigabyte, or remove `gb_per_month`"));
         }
         (Some(_), Some(_)) => {
-            let error = reading.error(at("per_gb"), format!("`{}` has two prices", own.name));
+            let error = reading.error(at("per_gb"), format!("`{}` has two prices", other_keys.name));
             return Err(error.help("use `per_month` or `per_gb`"));
         }
         (None, None) => {
-            let error = reading.error(fields.at, format!("`{}` has no price", own.name));
+            let error = reading.error(fields.at, format!("`{}` has no price", other_keys.name));
             return Err(error.help("add `per_month` or `per_gb`"));
         }
     };
-    Ok(OtherFee { name: own.name, price })
+    Ok(OtherFee { name: other_keys.name, price })
 }
 
 /// A Savings Plan with its discount.
 pub(crate) fn plan<'s>(
     reading: &Reading<'_, 's>,
     fields: Fields<'_, 's>,
-    own: PlanKeys,
+    plan_keys: PlanKeys,
 ) -> Result<SavingsPlan, ScenarioError> {
-    let (rate, quality) = match (own.discount, own.term) {
+    let (rate, quality) = match (plan_keys.discount, plan_keys.term) {
         (Some(discount), None) => (discount, PriceQuality::Published),
         (None, Some(years)) => {
-            let Some(family) = own.family else {
+            let Some(family) = plan_keys.family else {
                 return Err(reading
                     .error(term(fields), "the discount of a Compute Savings Plan does not follow from its term")
                     .because("it differs by family, and no rates of these plans are known")
                     .help("state `discount`, or the `family` of an EC2 Instance Savings Plan"));
             };
-            discount(reading, fields, family, (years, own.payment))?
+            discount(reading, fields, family, (years, plan_keys.payment))?
         }
         (discount, _) => return Err(one_of(reading, fields, "discount", discount.is_some())),
     };
-    if let Some((family, node)) = own.family.zip(fields.get("fargate_discount")) {
+    if let Some((family, node)) = plan_keys.family.zip(fields.get("fargate_discount")) {
         return Err(reading
             .error(node.at, format!("a plan for {family} does not cover Fargate"))
             .because("EC2 Instance Savings Plans are for instances of one family")
             .help("leave `family` out for a Compute Savings Plan, or `fargate_discount`"));
     }
     Ok(SavingsPlan {
-        family: own.family,
-        commitment: own.commitment,
+        family: plan_keys.family,
+        commitment: plan_keys.commitment,
         discount: rate,
-        family_discounts: own.family_discounts,
-        fargate_discount: own.fargate_discount,
+        family_discounts: plan_keys.family_discounts,
+        fargate_discount: plan_keys.fargate_discount,
         quality,
     })
 }

@@ -16,16 +16,16 @@ const COLUMNS: [&str; 2] = ["t_seconds", "value"];
 pub(crate) fn metric(
     reading: &mut Reading<'_, '_>,
     fields: Fields<'_, '_>,
-    own: ExternalMetricKeys,
+    external_metric_keys: ExternalMetricKeys,
 ) -> Result<ExternalMetric, ScenarioError> {
-    let subject = match (own.scaler, own.metric, own.workload, own.scaled_object, own.trigger, own.resource) {
+    let subject = match (external_metric_keys.scaler, external_metric_keys.metric, external_metric_keys.workload, external_metric_keys.scaled_object, external_metric_keys.trigger, external_metric_keys.resource) {
         (Some(address), None, None, None, trigger, None) => ExternalSubject::Scaler { address, trigger },
         (None, Some(name), None, None, None, None) => {
-            let object = own.object.map(|(object, _)| object);
+            let object = external_metric_keys.object.map(|(object, _)| object);
             return Ok(ExternalMetric {
-                subject: ExternalSubject::Metric { name, selector: own.selector, object },
-                active_above: own.active_above,
-                values: own.values,
+                subject: ExternalSubject::Metric { name, selector: external_metric_keys.selector, object },
+                active_above: external_metric_keys.active_above,
+                values: external_metric_keys.values,
             });
         }
         (None, None, Some((workload, at)), None, None, resource) => {
@@ -49,7 +49,7 @@ pub(crate) fn metric(
                 ));
         }
     };
-    for (key, stated) in [("selector", own.selector.is_some()), ("object", own.object.is_some())] {
+    for (key, stated) in [("selector", external_metric_keys.selector.is_some()), ("object", external_metric_keys.object.is_some())] {
         if let Some(node) = fields.get(key).filter(|_| stated) {
             return Err(reading
                 .error(node.at, format!("`{key}` says which of the metrics of one name is meant"))
@@ -57,7 +57,7 @@ pub(crate) fn metric(
                 .help(format!("leave `{key}` out, or write `metric` with the name that autoscalers ask for")));
         }
     }
-    Ok(ExternalMetric { subject, active_above: own.active_above, values: own.values })
+    Ok(ExternalMetric { subject, active_above: external_metric_keys.active_above, values: external_metric_keys.values })
 }
 
 /// What is wrong with an external metric whose values come from nowhere, or from two places.

@@ -25,12 +25,12 @@ pub(super) fn lay_over<'s>(
     if stated.is_none() && brought.is_empty() {
         return Ok(());
     }
-    let has_profiles = stated.as_ref().is_none_or(|own| own.profiles.is_some());
+    let has_profiles = stated.as_ref().is_none_or(|item| item.profiles.is_some());
     if let Some(stated) = stated {
         lay_stated(settings, stated);
     }
     // One that is stated as a ClusterConfig has it is the same profile.
-    let brought: Vec<Profile> = brought.into_iter().filter(|own| !settings.profiles.contains(own)).collect();
+    let brought: Vec<Profile> = brought.into_iter().filter(|item| !settings.profiles.contains(item)).collect();
     refuse_namesakes(reading, fields, &settings.profiles, &brought)?;
     settings.profiles.extend(brought);
     if settings.profiles.is_empty() && !has_profiles {
@@ -57,13 +57,13 @@ pub(super) fn bring<'s>(
     reading: &mut Reading<'_, 's>,
     fields: Fields<'_, 's>,
     settings: &mut FargateSettings,
-    (base, own): (&Manifests, &Manifests),
+    (base, manifests): (&Manifests, &Manifests),
 ) -> Result<(), ScenarioError> {
-    let stated = fields.get("fargate").and_then(|own| own.get("profiles"));
-    if stated.is_some_and(|own| matches!(&own.kind, NodeKind::Seq(items) if items.is_empty())) {
+    let stated = fields.get("fargate").and_then(|field| field.get("profiles"));
+    if stated.is_some_and(|item| matches!(&item.kind, NodeKind::Seq(items) if items.is_empty())) {
         return Ok(());
     }
-    let brought = &own.fargate_profiles;
+    let brought = &manifests.fargate_profiles;
     let is_replaced =
         |known: &Profile| base.fargate_profiles.contains(known) && brought.iter().any(|newer| newer.name == known.name);
     settings.profiles.retain(|known| !is_replaced(known));
@@ -96,7 +96,7 @@ fn refuse_namesakes(
     stated: &[Profile],
     brought: &[Profile],
 ) -> Result<(), ScenarioError> {
-    let all: Vec<_> = stated.iter().chain(brought).map(|own| own.name).collect();
+    let all: Vec<_> = stated.iter().chain(brought).map(|item| item.name).collect();
     let Some(second) = (1..all.len()).find(|&at| all[..at].contains(&all[at])) else { return Ok(()) };
     let (name, is_brought) = (all[second], second >= stated.len());
     let also = if is_brought { ": one of them in an eksctl ClusterConfig (`fargateProfiles`)" } else { "" };
@@ -113,13 +113,13 @@ fn refuse_namesakes(
 pub(crate) fn profile<'s>(
     reading: &Reading<'_, 's>,
     fields: Fields<'_, 's>,
-    own: ProfileKeys,
+    profile_keys: ProfileKeys,
 ) -> Result<Profile, ScenarioError> {
-    if own.selectors.is_empty() || own.selectors.len() > SELECTORS_MOST {
+    if profile_keys.selectors.is_empty() || profile_keys.selectors.len() > SELECTORS_MOST {
         return Err(reading
-            .error(fields.at, format!("the profile `{}` has {} selectors", own.name, own.selectors.len()))
+            .error(fields.at, format!("the profile `{}` has {} selectors", profile_keys.name, profile_keys.selectors.len()))
             .because("one to five")
             .help("give it one selector at least and five at most; two profiles may serve one namespace"));
     }
-    Ok(Profile { name: own.name, selectors: own.selectors })
+    Ok(Profile { name: profile_keys.name, selectors: profile_keys.selectors })
 }

@@ -78,9 +78,9 @@ pub(crate) fn no_victims(
 pub(crate) fn spot_interruption(
     _: &mut Reading<'_, '_>,
     _: Fields<'_, '_>,
-    own: SpotInterruption,
+    spot_interruption: SpotInterruption,
 ) -> Result<FaultKind, ScenarioError> {
-    let SpotInterruption { victims, family, instance_type, zone, before } = own;
+    let SpotInterruption { victims, family, instance_type, zone, before } = spot_interruption;
     let pools = PoolSelector { family, instance_type, zone, capacity_type: None };
     Ok(FaultKind::SpotInterruption { pools, victims, before })
 }
@@ -89,9 +89,9 @@ pub(crate) fn spot_interruption(
 pub(crate) fn node_failure(
     _: &mut Reading<'_, '_>,
     _: Fields<'_, '_>,
-    own: NodeFailure,
+    node_failure: NodeFailure,
 ) -> Result<FaultKind, ScenarioError> {
-    let NodeFailure { victims, node_pool, family, instance_type, zone, capacity_type, mode } = own;
+    let NodeFailure { victims, node_pool, family, instance_type, zone, capacity_type, mode } = node_failure;
     let pools = PoolSelector { family, instance_type, zone, capacity_type };
     Ok(FaultKind::NodeFailure { struck: Struck { pools, node_pool, victims }, mode })
 }

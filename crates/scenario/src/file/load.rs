@@ -58,10 +58,10 @@ struct Open {
 pub(crate) fn load<'s>(
     reading: &mut Reading<'_, 's>,
     fields: Fields<'_, 's>,
-    own: LoadEntry,
+    entry: LoadEntry,
 ) -> Result<LoadSpec, ScenarioError> {
-    let (workload, place) = own.workload;
-    let at = reading.step.unwrap_or(SimTime::ZERO) + own.at;
+    let (workload, place) = entry.workload;
+    let at = reading.step.unwrap_or(SimTime::ZERO) + entry.at;
     let duration = reading.duration;
     let end = SimTime::ZERO + duration;
     if at >= end && reading.step.is_none_or(|step| step < end) {
@@ -72,10 +72,10 @@ pub(crate) fn load<'s>(
         clock: reading.start + jiff::SignedDuration::from_micros(at.as_micros()),
         length: end.saturating_since(at),
     };
-    let (requests, service) = asked_for(reading, fields, own.service)?;
-    silence::warn_of_rest(reading, fields, &requests, own.length);
-    let until = own.length.map(|length| at + length);
-    Ok(LoadSpec { workload, at, until, requests, detail: own.detail, service })
+    let (requests, service) = asked_for(reading, fields, entry.service)?;
+    silence::warn_of_rest(reading, fields, &requests, entry.length);
+    let until = entry.length.map(|length| at + length);
+    Ok(LoadSpec { workload, at, until, requests, detail: entry.detail, service })
 }
 
 /// The requests of a load with what they cost, or its CPU.
@@ -337,20 +337,20 @@ fn sum<'s>(reading: &mut Reading<'_, 's>, node: &Node<'s>) -> Result<Curve, Scen
 pub(crate) fn uncertainty(
     reading: &Reading<'_, '_>,
     fields: Fields<'_, '_>,
-    own: UncertaintyKeys,
+    uncertainty_keys: UncertaintyKeys,
 ) -> Result<Uncertainty, ScenarioError> {
-    if own.factor.is_none() && own.noise.is_none() {
+    if uncertainty_keys.factor.is_none() && uncertainty_keys.noise.is_none() {
         return Err(reading
             .error(fields.at, "`uncertainty` needs `factor` or `noise`")
             .because("says nothing")
             .help("write for example `uncertainty: { factor: 20%, noise: 10% }`"));
     }
-    let (factor, noise) = (own.factor.unwrap_or(0.0), own.noise.unwrap_or(0.0));
+    let (factor, noise) = (uncertainty_keys.factor.unwrap_or(0.0), uncertainty_keys.noise.unwrap_or(0.0));
     if noise > 0.0 {
         let at = fields.get("noise_every").map_or(fields.at, |node| node.at);
-        check_count(reading, at, own.noise_every, 1)?;
+        check_count(reading, at, uncertainty_keys.noise_every, 1)?;
     }
-    Ok(Uncertainty { factor, noise, noise_every: own.noise_every })
+    Ok(Uncertainty { factor, noise, noise_every: uncertainty_keys.noise_every })
 }
 
 /// Refuses a curve that would have more steps than fit: one step `every` so often, or a round of `each` steps.

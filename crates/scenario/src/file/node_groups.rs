@@ -32,35 +32,35 @@ pub(super) fn lay_over<'s>(
 pub(crate) fn group<'s>(
     reading: &mut Reading<'_, 's>,
     fields: Fields<'_, 's>,
-    own: NodeGroupKeys,
+    node_group_keys: NodeGroupKeys,
 ) -> Result<NodeGroup, ScenarioError> {
     let distribution = InstancesDistribution {
-        on_demand_base: own.on_demand_base,
-        on_demand_percent: 100 - own.spot,
-        spot_strategy: strategy(own.spot_strategy, own.spot_pools.map(i64::from)),
+        on_demand_base: node_group_keys.on_demand_base,
+        on_demand_percent: 100 - node_group_keys.spot,
+        spot_strategy: strategy(node_group_keys.spot_strategy, node_group_keys.spot_pools.map(i64::from)),
         ..InstancesDistribution::ON_DEMAND
     };
     // EKS manages no group that mixes the two.
     let mixes = !distribution.is_spot() && !distribution.is_on_demand();
-    if let (true, Some((true, at))) = (mixes, own.managed) {
+    if let (true, Some((true, at))) = (mixes, node_group_keys.managed) {
         return Err(reading
             .error(at, "a managed node group is all Spot or all On-Demand")
             .because("this one mixes the two")
             .help("write `managed: false`, or split it into two groups"));
     }
-    let managed = own.managed.map_or(!mixes, |(managed, _)| managed);
-    if let (true, Some((false, at))) = (managed, own.zone_rebalance) {
+    let managed = node_group_keys.managed.map_or(!mixes, |(managed, _)| managed);
+    if let (true, Some((false, at))) = (managed, node_group_keys.zone_rebalance) {
         return Err(reading
             .error(at, "a managed node group without zone rebalance")
             .because("EKS turns `AZRebalance` on again")
             .help("write `managed: false`, or remove it"));
     }
-    let least = either(reading, ["min", "minSize"], own.min, own.min_size)?;
-    let desired = either(reading, ["desired", "desiredCapacity"], own.desired, own.desired_capacity)?;
-    let most = either(reading, ["max", "maxSize"], own.max, own.max_size)?;
+    let least = either(reading, ["min", "minSize"], node_group_keys.min, node_group_keys.min_size)?;
+    let desired = either(reading, ["desired", "desiredCapacity"], node_group_keys.desired, node_group_keys.desired_capacity)?;
+    let most = either(reading, ["max", "maxSize"], node_group_keys.max, node_group_keys.max_size)?;
     let (min_size, desired_size, max_size) = sizes(&reading.reader, fields, least, desired, most)?;
-    let zones = either(reading, ["zones", "availabilityZones"], own.zones, own.availability_zones)?;
-    let instance_types: Vec<Symbol> = own.instance_type.into_iter().chain(own.instance_types).collect();
+    let zones = either(reading, ["zones", "availabilityZones"], node_group_keys.zones, node_group_keys.availability_zones)?;
+    let instance_types: Vec<Symbol> = node_group_keys.instance_type.into_iter().chain(node_group_keys.instance_types).collect();
     if instance_types.is_empty() {
         return Err(reading
             .error(fields.at, "a node group needs `instanceTypes`")
@@ -70,35 +70,35 @@ pub(crate) fn group<'s>(
     let types_at = ["instanceTypes", "instanceType"].into_iter().find_map(|key| fields.get(key));
     let (region, at) = (reading.region(), types_at.map_or(fields.at, |node| node.at));
     check_architectures(&mut reading.reader, region, at, (&instance_types, managed))?;
-    if let (Some(gib), Some(node)) = (own.volume_size, fields.get("volumeSize")) {
-        check_volume(&mut reading.reader, node.at, (gib, own.ami_family), managed)?;
+    if let (Some(gib), Some(node)) = (node_group_keys.volume_size, fields.get("volumeSize")) {
+        check_volume(&mut reading.reader, node.at, (gib, node_group_keys.ami_family), managed)?;
     }
     let mut group = NodeGroup {
-        name: own.name,
+        name: node_group_keys.name,
         managed,
         instance_types,
         distribution,
-        capacity_rebalance: own.capacity_rebalance.unwrap_or(managed && distribution.is_spot()),
-        zone_rebalance: own.zone_rebalance.is_none_or(|(rebalances, _)| rebalances),
+        capacity_rebalance: node_group_keys.capacity_rebalance.unwrap_or(managed && distribution.is_spot()),
+        zone_rebalance: node_group_keys.zone_rebalance.is_none_or(|(rebalances, _)| rebalances),
         min_size,
         desired_size,
         states_desired: desired.is_some(),
         max_size,
-        labels: own.labels,
+        labels: node_group_keys.labels,
         taints: taints(&mut reading.reader, fields, "taints")?,
         zones: zones.unwrap_or_default(),
-        ami_family: own.ami_family,
-        volume_bytes: own.volume_size.unwrap_or_else(|| default_gib(own.ami_family)) << 30,
+        ami_family: node_group_keys.ami_family,
+        volume_bytes: node_group_keys.volume_size.unwrap_or_else(|| default_gib(node_group_keys.ami_family)) << 30,
         disk: DiskClass::of_type("gp3"),
         more_volumes: Vec::new(),
         own_image: false,
-        kubelet: KubeletConfig { max_pods: own.max_pods, ..KubeletConfig::default() },
+        kubelet: KubeletConfig { max_pods: node_group_keys.max_pods, ..KubeletConfig::default() },
         registers: Registration::default(),
-        cpu_credits: own.cpu_credits,
-        update_config: own.update_config.unwrap_or_default(),
+        cpu_credits: node_group_keys.cpu_credits,
+        update_config: node_group_keys.update_config.unwrap_or_default(),
         updated_at_start: None,
-        repair: own.repair.flatten().filter(|_| managed),
-        tags: own.tags,
+        repair: node_group_keys.repair.flatten().filter(|_| managed),
+        tags: node_group_keys.tags,
         own_tags: Labels::new(),
         eksctl_cluster: None,
         statement: BTreeMap::new(),
@@ -116,9 +116,9 @@ pub(crate) fn group<'s>(
 pub(crate) fn update_config<'s>(
     reading: &mut Reading<'_, 's>,
     _: Fields<'_, 's>,
-    own: UpdateKeys,
+    update_keys: UpdateKeys,
 ) -> Result<UpdateConfig, ScenarioError> {
-    let max_unavailable = match (own.max_unavailable, own.max_percentage) {
+    let max_unavailable = match (update_keys.max_unavailable, update_keys.max_percentage) {
         (Some(_), Some((_, at))) => {
             let error = reading.error(at, "both `maxUnavailable` and `maxUnavailablePercentage`");
             return Err(error.because("EKS takes one of them").help("remove one"));
@@ -126,7 +126,7 @@ pub(crate) fn update_config<'s>(
         (None, Some((percent, _))) => NodeShare::Percent(percent),
         (count, None) => NodeShare::Count(count.map_or(1, |(count, _)| count)),
     };
-    Ok(UpdateConfig { max_unavailable, strategy: own.strategy.unwrap_or_default() })
+    Ok(UpdateConfig { max_unavailable, strategy: update_keys.strategy.unwrap_or_default() })
 }
 
 /// GiB of a group's volume that nobody states.

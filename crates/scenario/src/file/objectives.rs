@@ -18,15 +18,15 @@ pub(crate) fn whose_waits(reading: &Reading<'_, '_>, _: &Section, fields: Fields
 pub(crate) fn limits(
     reading: &Reading<'_, '_>,
     fields: Fields<'_, '_>,
-    own: Waits,
+    waits: Waits,
 ) -> Result<Vec<WaitLimit>, ScenarioError> {
-    let whose = own.whose;
+    let whose = waits.whose;
     let stated = [
-        (WaitMeasure::Mean, own.mean),
-        (WaitMeasure::P50, own.p50),
-        (WaitMeasure::P95, own.p95),
-        (WaitMeasure::P99, own.p99),
-        (WaitMeasure::Longest, own.longest),
+        (WaitMeasure::Mean, waits.mean),
+        (WaitMeasure::P50, waits.p50),
+        (WaitMeasure::P95, waits.p95),
+        (WaitMeasure::P99, waits.p99),
+        (WaitMeasure::Longest, waits.longest),
     ];
     let limits = stated.into_iter().filter_map(|(measure, limit)| Some(WaitLimit { whose, measure, limit: limit? }));
     let limits: Vec<WaitLimit> = limits.collect();

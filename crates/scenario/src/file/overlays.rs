@@ -247,22 +247,22 @@ pub(super) fn lay<T>(holds: &mut T, stated: Option<T>) {
 
 fn lay_time(time: &mut ControllerTime, stated: ControllerTimeKeys) {
     let measured = ControllerTime::MEASURED;
-    lay_one(&mut time.controller_manager, measured.controller_manager, stated.kube_controller_manager, |time, own| {
-        lay_calls(&mut time.calls, own.qps, own.burst);
-        lay(&mut time.replica_set_syncs, own.concurrent_replicaset_syncs);
-        time.autoscaler_syncs = own.concurrent_horizontal_pod_autoscaler_syncs.or(time.autoscaler_syncs);
-        lay(&mut time.metrics_call, own.metrics_call);
+    lay_one(&mut time.controller_manager, measured.controller_manager, stated.kube_controller_manager, |time, item| {
+        lay_calls(&mut time.calls, item.qps, item.burst);
+        lay(&mut time.replica_set_syncs, item.concurrent_replicaset_syncs);
+        time.autoscaler_syncs = item.concurrent_horizontal_pod_autoscaler_syncs.or(time.autoscaler_syncs);
+        lay(&mut time.metrics_call, item.metrics_call);
     });
-    lay_one(&mut time.scheduler, measured.scheduler, stated.kube_scheduler, |time, own| {
-        (time.per_second, time.burst) = (own.qps.or(time.per_second), own.burst.or(time.burst));
+    lay_one(&mut time.scheduler, measured.scheduler, stated.kube_scheduler, |time, item| {
+        (time.per_second, time.burst) = (item.qps.or(time.per_second), item.burst.or(time.burst));
     });
-    lay_one(&mut time.karpenter, measured.karpenter, stated.karpenter, |time, own| {
-        lay_calls(&mut time.calls, own.qps, own.burst);
-        lay(&mut time.speed_percent, own.speed.map(percent));
+    lay_one(&mut time.karpenter, measured.karpenter, stated.karpenter, |time, item| {
+        lay_calls(&mut time.calls, item.qps, item.burst);
+        lay(&mut time.speed_percent, item.speed.map(percent));
     });
-    lay_one(&mut time.cluster_autoscaler, measured.cluster_autoscaler, stated.cluster_autoscaler, |time, own| {
-        lay_calls(&mut time.calls, own.qps, own.burst);
-        lay(&mut time.speed_percent, own.speed.map(percent));
+    lay_one(&mut time.cluster_autoscaler, measured.cluster_autoscaler, stated.cluster_autoscaler, |time, item| {
+        lay_calls(&mut time.calls, item.qps, item.burst);
+        lay(&mut time.speed_percent, item.speed.map(percent));
     });
 }
 

@@ -42,9 +42,9 @@ const WITHOUT_EFFECT: [&str; 3] = ["qos", "gpu_milli", "scheduled_s"];
 pub(crate) fn read<'s>(
     reading: &mut Reading<'_, 's>,
     fields: Fields<'_, 's>,
-    own: Pods,
+    pods: Pods,
 ) -> Result<Arc<PodTrace>, ScenarioError> {
-    let (name, place) = own.csv;
+    let (name, place) = pods.csv;
     let node = fields.required(&reading.reader, "csv")?;
     let (bytes, shown) = reading.table(node, &name)?;
     let text = std::str::from_utf8(&bytes).map_err(|error| {
@@ -55,7 +55,7 @@ pub(crate) fn read<'s>(
         text,
         columns: Vec::new(),
         templates: FxHashMap::default(),
-        trace: PodTrace { namespace: own.namespace, templates: Vec::new(), rows: Vec::new(), again: own.again },
+        trace: PodTrace { namespace: pods.namespace, templates: Vec::new(), rows: Vec::new(), again: pods.again },
     };
     let mut warnings = Vec::new();
     let late = table.read(SimTime::ZERO + reading.duration, &mut warnings)?;
@@ -351,7 +351,7 @@ fn toleration(text: &str) -> Option<Toleration> {
         Some((taint, effect)) => (taint, Some(TaintEffect::named(effect)?)),
         None => (text, None),
     };
-    let own = match taint.split_once('=') {
+    let parts = match taint.split_once('=') {
         Some(("", _)) => return None,
         Some((key, value)) => Toleration {
             operator: TolerationOperator::Equal,
@@ -362,17 +362,17 @@ fn toleration(text: &str) -> Option<Toleration> {
         None if taint.is_empty() => return None,
         None => Toleration::exists(Symbol::new(taint), effect),
     };
-    Some(own)
+    Some(parts)
 }
 
 /// A toleration as a trace states it.
-pub(crate) fn toleration_text(own: &Toleration) -> String {
-    let taint = match own.operator {
-        TolerationOperator::Equal => format!("{}={}", own.key, own.value),
-        TolerationOperator::Exists if own.key.as_str().is_empty() => "*".to_owned(),
-        TolerationOperator::Exists => own.key.to_string(),
+pub(crate) fn toleration_text(toleration: &Toleration) -> String {
+    let taint = match toleration.operator {
+        TolerationOperator::Equal => format!("{}={}", toleration.key, toleration.value),
+        TolerationOperator::Exists if toleration.key.as_str().is_empty() => "*".to_owned(),
+        TolerationOperator::Exists => toleration.key.to_string(),
     };
-    own.effect.map_or(taint.clone(), |effect| format!("{taint}:{}", effect.as_str()))
+    toleration.effect.map_or(taint.clone(), |effect| format!("{taint}:{}", effect.as_str()))
 }
 
 #[cfg(test)]
@@ -382,7 +382,7 @@ mod tests {
     #[test]
     fn a_toleration_is_written_as_taints_are() {
         for text in ["ci=true:NoSchedule", "ci:NoExecute", "ci", "ci=true", "*", "*:NoSchedule"] {
-            assert_eq!(toleration(text).map(|own| toleration_text(&own)).as_deref(), Some(text));
+            assert_eq!(toleration(text).map(|toleration| toleration_text(&toleration)).as_deref(), Some(text));
         }
         for text in ["", "=true", "ci:Never", ":NoSchedule"] {
             assert_eq!(toleration(text), None, "{text}");

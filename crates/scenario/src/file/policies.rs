@@ -132,8 +132,8 @@ fn completed(
     let auto_mode = match policy.autoscaler {
         Autoscaler::EksAutoMode => Some(auto_mode::complete(&mut overlay, &mut manifests)),
         _ => {
-            manifests.node_pools.retain(|own| !own.auto_mode);
-            manifests.node_classes.retain(|own| !own.auto_mode);
+            manifests.node_pools.retain(|node_pool| !node_pool.auto_mode);
+            manifests.node_classes.retain(|node_class| !node_class.auto_mode);
             None
         }
     };
@@ -154,7 +154,7 @@ fn completed(
         control_plane_tier: overlay.checked_tier(&mut reading.reader, &policy.name)?,
         auto_mode,
         vertical: Arc::new(overlay.vertical.settings(overlay.versions.vertical)?),
-        fargate: Some(overlay.fargate).filter(|own| !own.profiles.is_empty()).map(Arc::new),
+        fargate: Some(overlay.fargate).filter(|fargate| !fargate.profiles.is_empty()).map(Arc::new),
         manifests: Arc::new(manifests),
         ..policy
     })
@@ -173,8 +173,8 @@ fn leave_out_unread_pools(reading: &mut Reading<'_, '_>, overlay: &Overlay, mani
 }
 
 /// Marks the managed groups of a policy that state another release or machine image than the scenario: their update begins with the run.
-fn mark_updates(base: &Manifests, own: &mut Manifests) {
-    for group in &mut own.node_groups {
+fn mark_updates(base: &Manifests, manifests: &mut Manifests) {
+    for group in &mut manifests.node_groups {
         let before = base.node_groups.iter().find(|before| before.name == group.name);
         group.updated_at_start = before.and_then(|before| image_update(before, group));
     }
@@ -193,10 +193,10 @@ fn policy<'s>(
     check_packer(&reading.reader, fields, &policy, overlay.versions)?;
     policy.flags = flags(&reading.reader, fields, policy.autoscaler, overlay.versions)?;
     let mut manifests = base.clone();
-    let mut own = reading.files.manifests(&reading.reader, fields, "manifests")?;
-    mark_updates(base, &mut own);
-    fargate::bring(reading, fields, &mut overlay.fargate, (base, &own))?;
-    manifests.apply(own);
+    let mut this_manifests = reading.files.manifests(&reading.reader, fields, "manifests")?;
+    mark_updates(base, &mut this_manifests);
+    fargate::bring(reading, fields, &mut overlay.fargate, (base, &this_manifests))?;
+    manifests.apply(this_manifests);
     node_groups::lay_over(reading, fields, &mut manifests)?;
     let policy = completed(reading, policy, manifests, overlay)?;
     let name = &policy.name;

@@ -10,37 +10,37 @@ use nodecast_load::Work;
 pub(crate) fn queue<'s>(
     reading: &mut Reading<'_, 's>,
     fields: Fields<'_, 's>,
-    own: QueueKeys,
+    queue_keys: QueueKeys,
 ) -> Result<QueueSpec, ScenarioError> {
-    let (workload, at) = own.workload;
+    let (workload, at) = queue_keys.workload;
     let per_job = fields.get("messages_per_job").map(|node| node.at);
     reading.workloads.check_consumer(&reading.reader, at, workload, per_job)?;
-    let topic = if own.kind == "kafka" {
+    let topic = if queue_keys.kind == "kafka" {
         fields.required(&reading.reader, "consumer_group")?;
         fields.required(&reading.reader, "partitions")?;
-        let (partitions, group) = (own.partitions.unwrap_or_default(), own.consumer_group.unwrap_or_default());
+        let (partitions, group) = (queue_keys.partitions.unwrap_or_default(), queue_keys.consumer_group.unwrap_or_default());
         Some(KafkaTopic { partitions, group })
     } else if let Some((key, node)) =
         ["partitions", "consumer_group"].into_iter().find_map(|key| Some((key, fields.get(key)?)))
     {
         return Err(reading
-            .error(node.at, format!("`{key}` belongs to Kafka, not to a queue of the kind `{}`", own.kind))
+            .error(node.at, format!("`{key}` belongs to Kafka, not to a queue of the kind `{}`", queue_keys.kind))
             .because("has no meaning here")
             .help("take it out, or write `kind: kafka`"));
     } else {
         None
     };
     Ok(QueueSpec {
-        name: own.name,
-        kind: QueueKind { system: own.kind, topic },
+        name: queue_keys.name,
+        kind: QueueKind { system: queue_keys.kind, topic },
         workload,
         work: Work {
-            time_per_message: own.time_per_message,
-            cpu_per_message: own.cpu_per_message,
-            concurrency: own.concurrency,
+            time_per_message: queue_keys.time_per_message,
+            cpu_per_message: queue_keys.cpu_per_message,
+            concurrency: queue_keys.concurrency,
         },
-        messages_per_job: own.messages_per_job,
-        waiting: own.waiting as f64,
-        messages: own.messages,
+        messages_per_job: queue_keys.messages_per_job,
+        waiting: queue_keys.waiting as f64,
+        messages: queue_keys.messages,
     })
 }

@@ -174,7 +174,7 @@ impl<'a> Files<'a> {
         }
         let mut all = self.edits.iter().zip(&self.edited).enumerate();
         if let Some((number, (edit, _))) = all.find(|(_, (edit, found))| edit.is_of_manifest() && !**found) {
-            let misfit = self.misfits.iter().find(|own| own.0 == number).map(|own| own.2.clone());
+            let misfit = self.misfits.iter().find(|misfit| misfit.0 == number).map(|misfit| misfit.2.clone());
             return Err(misfit.unwrap_or_else(|| edit.missed(&self.objects)));
         }
         for (_, file, misfit) in std::mem::take(&mut self.misfits) {
@@ -274,8 +274,8 @@ impl<'a> Files<'a> {
     {
         for (number, (edit, found)) in self.edits.iter().zip(&mut self.edited).enumerate() {
             if edit.is_of_manifest() {
-                let (own, misfit) = edit.apply_where_it_fits(documents, source.edit_offset(number));
-                *found |= own;
+                let (item, misfit) = edit.apply_where_it_fits(documents, source.edit_offset(number));
+                *found |= item;
                 self.misfits.extend(misfit.map(|misfit| (number, name.to_owned(), misfit)));
             }
         }
@@ -283,7 +283,7 @@ impl<'a> Files<'a> {
             documents.iter().for_each(|document| note_objects(document, &mut self.objects));
         }
         if let Some(kept) = &mut self.kept {
-            let document = |own| Document { file: Some(name.to_owned()), content: Content::from_node(own) };
+            let document = |item| Document { file: Some(name.to_owned()), content: Content::from_node(item) };
             kept.extend(documents.iter().map(document));
         }
         read_documents(source, documents, Some(self.region))

@@ -18,8 +18,8 @@ pub(super) fn check(
     timeline: &Timeline<'_, '_>,
     policies: &[PolicyVariant],
 ) -> Result<(), ScenarioError> {
-    let mut applied = timeline.actions.iter().filter_map(|own| own.action.action.applied());
-    if applied.all(|newer| newer.services.iter().all(|own| own.balancer.is_none())) {
+    let mut applied = timeline.actions.iter().filter_map(|action| action.action.action.applied());
+    if applied.all(|newer| newer.services.iter().all(|service| service.balancer.is_none())) {
         return Ok(());
     }
     for policy in policies {
@@ -36,7 +36,7 @@ pub(super) fn check(
             for service in &newer.services {
                 let Some((from, to)) = standing.refused_class(service) else { continue };
                 let name = service.name;
-                let shown = |class: Option<Symbol>| class.map_or_else(|| "none".to_owned(), |own| format!("`{own}`"));
+                let shown = |class: Option<Symbol>| class.map_or_else(|| "none".to_owned(), |class| format!("`{class}`"));
                 let message = format!(
                     "the Service {name} cannot change its `loadBalancerClass` from {} to {}",
                     shown(from),

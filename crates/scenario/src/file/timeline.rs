@@ -94,10 +94,10 @@ pub(super) fn read<'n, 's>(
 pub(crate) fn deletion<'s>(
     reading: &mut Reading<'_, 's>,
     fields: Fields<'_, 's>,
-    own: Delete,
+    delete: Delete,
 ) -> Result<Action, ScenarioError> {
-    let ((kind, at), namespace) = (own.kind, own.namespace);
-    let by_labels = matches!(own.by, By::Labels(_));
+    let ((kind, at), namespace) = (delete.kind, delete.namespace);
+    let by_labels = matches!(delete.by, By::Labels(_));
     if by_labels && !kind.is_generated() {
         let name = kind.as_str();
         return Err(reading
@@ -112,7 +112,7 @@ pub(crate) fn deletion<'s>(
             .help("take it out; a name states its namespace itself: `shop/web`"));
     }
     let namespace = namespace.map_or(Symbol::new("default"), |(name, _)| name);
-    Ok(Action::Delete { kind, namespace, which: Which { by: own.by, most: own.count } })
+    Ok(Action::Delete { kind, namespace, which: Which { by: delete.by, most: delete.count } })
 }
 
 /// What is wrong with a step that says twice or not at all which objects it means.

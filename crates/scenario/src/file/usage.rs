@@ -10,17 +10,17 @@ use crate::schema::usage::UsageEntry;
 pub(crate) fn usage<'s>(
     reading: &mut Reading<'_, 's>,
     fields: Fields<'_, 's>,
-    own: UsageEntry,
+    usage_entry: UsageEntry,
 ) -> Result<UsageSpec, ScenarioError> {
     reading.span = LoadSpan { clock: reading.start, length: reading.duration };
     let mut curve = |key, measure| fields.get(key).map(|node| load::amounts(reading, node, measure)).transpose();
     let (cpu, memory) = (curve("cpu", Measure::Cores)?, curve("memory", Measure::Mebibytes)?);
-    if cpu.is_none() && memory.is_none() && own.start_up.is_none() {
+    if cpu.is_none() && memory.is_none() && usage_entry.start_up.is_none() {
         return Err(reading
             .error(fields.at, "an entry of `usage` has `cpu`, `memory`, `start_up` or some of them")
             .because("states no use")
             .help("write for example `memory: { constant: 300 }` for 300 MiB in each pod"));
     }
-    let (workload, _) = own.workload;
-    Ok(UsageSpec { workload, container: own.container, of_workload: own.per, cpu, memory, start_up: own.start_up })
+    let (workload, _) = usage_entry.workload;
+    Ok(UsageSpec { workload, container: usage_entry.container, of_workload: usage_entry.per, cpu, memory, start_up: usage_entry.start_up })
 }

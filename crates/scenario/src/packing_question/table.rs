@@ -25,7 +25,7 @@ pub(super) fn read(source: &Source) -> Result<Vec<NamedPod>, ScenarioError> {
     let wrong = |line: u64, text: String| ScenarioError::new(format!("{}:{line}: {text}", source.name)).help(HELP);
     let header = rows.headers().map_err(|error| wrong(1, error.to_string()))?.clone();
     check_titles(source, &header)?;
-    let column = |name: &str| header.iter().position(|own| own.eq_ignore_ascii_case(name));
+    let column = |name: &str| header.iter().position(|item| item.eq_ignore_ascii_case(name));
     let required = |name: &str| column(name).ok_or_else(|| wrong(1, lacks(&header, name)));
     let columns = [required("name")?, required("replicas")?, required("cpu")?, required("memory")?];
     let namespace = column("namespace");
@@ -62,12 +62,12 @@ pub(super) fn read(source: &Source) -> Result<Vec<NamedPod>, ScenarioError> {
 /// what a spreadsheet leaves at the end of its rows.
 fn check_titles(source: &Source, header: &csv::StringRecord) -> Result<(), ScenarioError> {
     for (place, title) in header.iter().enumerate().filter(|(_, title)| !title.is_empty()) {
-        let is_title = |own: &&str| own.eq_ignore_ascii_case(title);
+        let is_title = |text: &&str| text.eq_ignore_ascii_case(title);
         let shown: String = title.chars().take(40).collect();
         let (text, reason) = if !COLUMNS.iter().any(is_title) {
             let near = nearest(title, COLUMNS).map(|near| format!("is `{near}` meant?"));
             (format!("unknown column `{shown}`"), near.unwrap_or_else(|| "nothing reads it".to_owned()))
-        } else if header.iter().take(place).any(|own| is_title(&own)) {
+        } else if header.iter().take(place).any(|item| is_title(&item)) {
             (format!("the column `{shown}` is there twice"), "only one of them can count".to_owned())
         } else {
             continue;
@@ -87,9 +87,9 @@ fn title_at(text: &str, place: usize) -> (usize, usize) {
         if !line.trim().is_empty() && !line.starts_with('#') {
             let titles = line.split(',');
             let before: usize = titles.clone().take(place).map(|title| title.len() + 1).sum();
-            let own = titles.clone().nth(place).unwrap_or_default();
-            let blank = own.len() - own.trim_start().len();
-            return (begin + before + blank, own.trim().len());
+            let title = titles.clone().nth(place).unwrap_or_default();
+            let blank = title.len() - title.trim_start().len();
+            return (begin + before + blank, title.trim().len());
         }
         begin += line.len();
     }

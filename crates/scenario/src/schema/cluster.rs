@@ -248,7 +248,7 @@ section! {
 kind! {
     /// Node groups, each of its own name.
     NodeGroups: Vec<NodeGroupKeys> => Vec<NodeGroup>, |reading, node, _, groups| {
-        let twice = (1..groups.len()).find(|&place| groups[..place].iter().any(|own| own.name == groups[place].name));
+        let twice = (1..groups.len()).find(|&place| groups[..place].iter().any(|group| group.name == groups[place].name));
         let Some(place) = twice else { return Ok(groups) };
         Err(reading
             .error(node.items()[place].at, format!("two node groups are called `{}`", groups[place].name))

@@ -102,11 +102,11 @@ kind! {
     /// Patterns of labels.
     LabelPatterns: Vec<(String, String)> = Form::Free("", Box::new(Text::form())), |reading, node, what| {
         let entries = reading.reader.entries(node, what)?;
-        let pattern = |own: &Entry<'_>, value: String| {
-            check_profile_label(&reading.reader, own, &value)?;
-            Ok((own.key.to_string(), value))
+        let pattern = |section: &Entry<'_>, value: String| {
+            check_profile_label(&reading.reader, section, &value)?;
+            Ok((section.key.to_string(), value))
         };
-        entries.iter().map(|own| pattern(own, reading.reader.text(&own.value, "label")?.to_owned())).collect()
+        entries.iter().map(|entry| pattern(entry, reading.reader.text(&entry.value, "label")?.to_owned())).collect()
     }
 }
 

@@ -44,7 +44,7 @@ kind! {
     InstanceTypes: Name, |reading, node, _, name| {
         let region = reading.region();
         let known = || region.types.iter().map(|kind| kind.facts.name.as_str());
-        if known().any(|own| matches_pattern(name.as_str(), own)) {
+        if known().any(|item| matches_pattern(name.as_str(), item)) {
             return Ok(name);
         }
         let help = nearest(name.as_str(), known()).map_or_else(
@@ -92,7 +92,7 @@ kind! {
 kind! {
     /// A NodePool or node group that there is under some policy.
     NodePoolName: Name, |reading, node, _, name| {
-        let known = || reading.node_pools.iter().map(|own| own.as_str());
+        let known = || reading.node_pools.iter().map(|node_pool| node_pool.as_str());
         if reading.node_pools.contains(&name) {
             return Ok(name);
         }

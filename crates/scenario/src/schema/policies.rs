@@ -226,7 +226,7 @@ kind! {
         let same = |one: &TopologySpread, other: &TopologySpread| {
             (one.topology_key, one.when_unsatisfiable) == (other.topology_key, other.when_unsatisfiable)
         };
-        let twice = (1..constraints.len()).find(|&place| constraints[..place].iter().any(|own| same(own, &constraints[place])));
+        let twice = (1..constraints.len()).find(|&place| constraints[..place].iter().any(|constraint| same(constraint, &constraints[place])));
         let Some(place) = twice else { return Ok(constraints) };
         Err(reading
             .error(node.items()[place].at, format!("two default constraints on `{}`", constraints[place].topology_key))

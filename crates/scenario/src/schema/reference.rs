@@ -64,7 +64,7 @@ pub fn text() -> String {
 /// Whether a section stands under a key of the scenario itself.
 fn is_outer(section: &Section) -> bool {
     std::ptr::eq(section, &raw const SCENARIO)
-        || SCENARIO.keys.iter().any(|key| section_of(&key.form()).is_some_and(|own| std::ptr::eq(own, section)))
+        || SCENARIO.keys.iter().any(|key| section_of(&key.form()).is_some_and(|this_section| std::ptr::eq(this_section, section)))
 }
 
 /// The section that stands under a key, if one does.
@@ -171,7 +171,7 @@ fn manifests(text: &mut String) {
     );
     for kind in READ {
         let versions = API_VERSIONS.iter().find(|(name, _)| name == kind);
-        let versions = versions.map_or_else(|| "any".to_owned(), |(_, own)| listed(own.iter().copied()));
+        let versions = versions.map_or_else(|| "any".to_owned(), |(_, item)| listed(item.iter().copied()));
         text.push_str(&format!("| {kind} | {versions} |\n"));
     }
     text.push_str("\nThese could change the answer and are left out, with a warning:\n\n| kind | what that means |\n| --- | --- |\n");

@@ -58,7 +58,7 @@ impl Budgets {
             EvictionAnswer::Evicted { .. } => Vec::new(),
             EvictionAnswer::TooManyRequests | EvictionAnswer::SeveralBudgets => {
                 let all = budgets.iter().filter_map(|&budget| world.budgets().get(budget as usize));
-                all.map(|own| ObjectName { namespace: own.namespace, name: own.name }).collect()
+                all.map(|item| ObjectName { namespace: item.namespace, name: item.name }).collect()
             }
         }
     }

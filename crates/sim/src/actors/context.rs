@@ -205,7 +205,7 @@ impl<'s> Context<'s> {
     /// What burstable nodes used beyond their credits until they ended, or `end`, in millionths of a vCPU-hour, in order of node.
     pub fn credits_surplus(&mut self, end: SimTime) -> Vec<(NodeId, i64)> {
         let Self { cpu_shares, sim, .. } = self;
-        let terminating = |node| sim.machine(node).and_then(|own| sim.ec2.instance(own.instance).terminating);
+        let terminating = |node| sim.machine(node).and_then(|machine| sim.ec2.instance(machine.instance).terminating);
         cpu_shares.credits.surplus(|node| terminating(node).unwrap_or(end).min(end))
     }
 

@@ -75,7 +75,7 @@ struct On {
 impl Demand {
     /// What each of its pods on `node` gets if that is short; there are some.
     fn set_short(&mut self, node: NodeId, short: Option<i64>) {
-        if let Ok(place) = self.nodes.binary_search_by_key(&node, |own| own.node) {
+        if let Ok(place) = self.nodes.binary_search_by_key(&node, |node| node.node) {
             self.nodes[place].short = short;
         }
     }
@@ -125,7 +125,7 @@ impl Node {
         }
         // Also where all get what they got: pods may have gone and come in between.
         for (place, &(load, _)) in self.pods.iter().enumerate() {
-            loads[load].set_short(node, given.get(place).map(|own| own.1));
+            loads[load].set_short(node, given.get(place).map(|pair| pair.1));
         }
         if self.short != given {
             affected.extend(self.short.iter().chain(&given).map(|(load, _)| *load));
@@ -152,7 +152,7 @@ impl CpuShares {
     /// One pod more of `load` on `node`, or one fewer, that requests so much.
     fn count(&mut self, (load, node): (usize, NodeId), change: i64, requested: i64) {
         let on = &mut self.demand(load).nodes;
-        let place = on.binary_search_by_key(&node, |own| own.node).unwrap_or_else(|place| {
+        let place = on.binary_search_by_key(&node, |on| on.node).unwrap_or_else(|place| {
             on.insert(place, On { node, pods: 0, short: None });
             place
         });
@@ -162,7 +162,7 @@ impl CpuShares {
             on.remove(place);
         }
         let pods = &mut self.node(node).pods;
-        let place = pods.binary_search_by_key(&load, |(own, _)| *own).unwrap_or_else(|place| {
+        let place = pods.binary_search_by_key(&load, |(item, _)| *item).unwrap_or_else(|place| {
             pods.insert(place, (load, Pods::default()));
             place
         });
@@ -176,14 +176,14 @@ impl CpuShares {
                 pods.shrink_to_fit();
             }
         }
-        let own = &mut self.nodes[node.index()];
-        own.used = own.used_anew(&self.loads);
+        let this_node = &mut self.nodes[node.index()];
+        this_node.used = this_node.used_anew(&self.loads);
         self.changed.push(node);
     }
 
     /// The nodes on which what is wanted may be another once this load is looked at, in order.
     fn touched(&mut self, load: usize) -> Vec<NodeId> {
-        let of_load = self.demand(load).nodes.iter().map(|own| own.node).collect::<Vec<_>>();
+        let of_load = self.demand(load).nodes.iter().map(|node| node.node).collect::<Vec<_>>();
         let mut touched: Vec<NodeId> = self.changed.iter().copied().chain(of_load).collect();
         touched.sort_unstable();
         touched.dedup();
@@ -229,9 +229,9 @@ impl CpuShares {
 
     /// The requests to a workload or its replicas have changed: nodes that could be short are looked at.
     pub(super) fn demand_changed(&mut self, sim: &mut Sim<'_>, loads: &mut Loads, now: SimTime, load: usize) {
-        let own = &loads.all[load];
-        let ready = own.id.map_or(0, |id| sim.world.workload(id).ready);
-        let wanted = if ready == 0 { 0 } else { own.model.cpu_wanted_micro() / i64::from(ready) / 1_000 };
+        let this_load = &loads.all[load];
+        let ready = this_load.id.map_or(0, |id| sim.world.workload(id).ready);
+        let wanted = if ready == 0 { 0 } else { this_load.model.cpu_wanted_micro() / i64::from(ready) / 1_000 };
         let touched = if self.credits.is_empty() { Vec::new() } else { self.touched(load) };
         for load in self.look(sim, load, wanted) {
             self.tell(sim, loads, now, load);
@@ -241,7 +241,7 @@ impl CpuShares {
 
     /// CPU that the pods under load on a node want together, in thousandths.
     pub(super) fn wanted_on(&self, node: NodeId) -> i64 {
-        self.nodes.get(node.index()).map_or(0, |own| own.used)
+        self.nodes.get(node.index()).map_or(0, |node| node.used)
     }
 
     /// The CPU that a node has for pods has changed.
@@ -284,9 +284,9 @@ impl CpuShares {
         if differs || passed {
             for place in 0..loads[load].nodes.len() {
                 let node = loads[load].nodes[place].node;
-                let own = &mut nodes[node.index()];
-                if (own.at_risk || !own.short.is_empty()) && changed.binary_search(&node).is_err() {
-                    own.share(node, loads, capacity(node), &mut affected, check);
+                let this_node = &mut nodes[node.index()];
+                if (this_node.at_risk || !this_node.short.is_empty()) && changed.binary_search(&node).is_err() {
+                    this_node.share(node, loads, capacity(node), &mut affected, check);
                 }
             }
         }
@@ -302,12 +302,12 @@ impl CpuShares {
         let Demand { wanted, nodes: on, told, .. } = &demands[load];
         if sim.setup.check.compares() {
             let anew =
-                |own: &On| nodes[own.node.index()].short.iter().find(|(other, _)| *other == load).map(|own| own.1);
-            let wrong = on.iter().find(|own| own.short != anew(own));
+                |on: &On| nodes[on.node.index()].short.iter().find(|(other, _)| *other == load).map(|pair| pair.1);
+            let wrong = on.iter().find(|item| item.short != anew(item));
             sim.setup.check.hold(wrong.is_none(), || format!("a pod was known to get CPU as in {wrong:?}"));
         }
         let mut available = None;
-        if on.iter().any(|own| own.short.is_some()) {
+        if on.iter().any(|item| item.short.is_some()) {
             let (mut sum, mut replicas) = (0_i64, 0_i64);
             for &On { node, pods, short } in on {
                 let spare = || (capacity(&sim.world, credits, node) - nodes[node.index()].used).max(0);

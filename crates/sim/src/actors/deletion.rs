@@ -67,15 +67,15 @@ fn delete_named(context: &mut Context<'_>, now: SimTime, kind: ObjectKind, name:
 /// Whether a Service or an Ingress is there: no actor keeps them, and what load balancers they have is worked out for the bill from the same
 /// steps.
 fn stands_in_front(sim: &Sim<'_>, now: SimTime, kind: ObjectKind, name: ObjectName) -> bool {
-    let holds = |own: &Manifests| match kind {
-        ObjectKind::Service => own.services.iter().any(|own| own.name == name),
-        _ => own.ingresses.iter().any(|own| own.name == name),
+    let holds = |manifests: &Manifests| match kind {
+        ObjectKind::Service => manifests.services.iter().any(|service| service.name == name),
+        _ => manifests.ingresses.iter().any(|ingress| ingress.name == name),
     };
     let mut is_there = holds(&sim.setup.policy.manifests);
     for step in &sim.setup.scenario.timeline {
         match &step.action {
             nodecast_settings::Action::Apply(newer) if step.at <= now => is_there |= holds(newer),
-            nodecast_settings::Action::Delete { kind: own, which, .. } if step.at < now && *own == kind => {
+            nodecast_settings::Action::Delete { kind: this_kind, which, .. } if step.at < now && *this_kind == kind => {
                 is_there &= which.by != By::Name(name);
             }
             _ => {}
@@ -111,8 +111,8 @@ fn delete_pods(sim: &mut Sim<'_>, now: SimTime, namespace: Symbol, which: &Which
         By::Name(name) => name.namespace,
         By::Labels(_) => namespace,
     };
-    let of_namespace = sim.world.workloads().filter(|(_, own)| own.name.namespace == namespace);
-    let mut pods: Vec<PodId> = of_namespace.flat_map(|(_, own)| own.pods.iter().copied()).collect();
+    let of_namespace = sim.world.workloads().filter(|(_, item)| item.name.namespace == namespace);
+    let mut pods: Vec<PodId> = of_namespace.flat_map(|(_, item)| item.pods.iter().copied()).collect();
     let called = which.name();
     pods.retain(|&pod| {
         let state = sim.world.pod(pod);

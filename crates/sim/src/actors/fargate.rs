@@ -110,7 +110,7 @@ pub(super) fn pod_created(
             });
         }
         Ok(size) => {
-            let launch = *fargate.launches.entry(workload).and_modify(|own| *own += 1).or_insert(0);
+            let launch = *fargate.launches.entry(workload).and_modify(|launch| *launch += 1).or_insert(0);
             let taken = AdmittedPod { profile, size, launch, admitted: false, node: None, finished: false };
             fargate.taken.insert(pod, taken);
             let rate = fargate.rate.get_or_insert_with(|| LaunchRate::new(settings.burst, settings.per_second));
@@ -152,8 +152,8 @@ impl Fargate {
             return;
         }
         self.used += taken.size.cpu_milli;
-        if let Some(own) = self.taken.get_mut(&pod) {
-            own.admitted = true;
+        if let Some(admitted_pod) = self.taken.get_mut(&pod) {
+            admitted_pod.admitted = true;
         }
         let name = sim.world.workload(sim.world.pod(pod).workload).name.to_string();
         let mut stream = sim.streams.nth("fargate-start", &name, taken.launch);
@@ -168,7 +168,7 @@ impl Fargate {
     fn zone(&self, sim: &Sim<'_>, pod: PodId, launch: u64) -> Symbol {
         let zones = zones(sim);
         let count = zones.len().max(1) as u64;
-        let goes_round = sim.setup.policy.fargate.as_ref().is_some_and(|own| own.round_robin);
+        let goes_round = sim.setup.policy.fargate.as_ref().is_some_and(|fargate| fargate.round_robin);
         let chosen = if goes_round {
             self.lives.len() as u64 % count
         } else {
@@ -188,8 +188,8 @@ impl Fargate {
 
     /// A pod has ended by itself: until it is deleted it goes on costing.
     pub(super) fn pod_finished(&mut self, pod: PodId) {
-        if let Some(own) = self.taken.get_mut(&pod) {
-            own.finished = true;
+        if let Some(item) = self.taken.get_mut(&pod) {
+            item.finished = true;
         }
     }
 }
@@ -233,8 +233,8 @@ fn started(sim: &mut Sim<'_>, fargate: &mut Fargate, now: SimTime, pod: PodId) {
     };
     fargate.machines.insert(node, fargate.lives.len());
     fargate.lives.push(life);
-    if let Some(own) = fargate.taken.get_mut(&pod) {
-        own.node = Some(node);
+    if let Some(fargate) = fargate.taken.get_mut(&pod) {
+        fargate.node = Some(node);
     }
     sim.tell(ActorEvent::PodPlaced(pod, node));
 }
@@ -328,13 +328,13 @@ fn manifests<'s>(sim: &Sim<'s>) -> impl Iterator<Item = &'s Arc<Manifests>> {
 
 /// Finished Jobs of a workload that stay (`successfulJobsHistoryLimit`).
 fn kept(sim: &Sim<'_>, workload: WorkloadId) -> usize {
-    let (own, mut all) = (sim.world.workload(workload), manifests(sim));
-    let limit = match own.kind {
+    let (workload, mut all) = (sim.world.workload(workload), manifests(sim));
+    let limit = match workload.kind {
         WorkloadKind::CronJob => all
-            .find_map(|one| one.cron_jobs.iter().find(|cron| cron.name == own.name))
+            .find_map(|one| one.cron_jobs.iter().find(|cron| cron.name == workload.name))
             .map(|cron| cron.successful_jobs_history_limit),
         WorkloadKind::ScaledJob => {
-            let is = |job: &&ScaledJob| job.namespace == own.name.namespace && job.name == own.name.name;
+            let is = |job: &&ScaledJob| job.namespace == workload.name.namespace && job.name == workload.name.name;
             all.find_map(|one| one.scaled_jobs.iter().find(is)).map(|job| job.successful_jobs_history_limit)
         }
         _ => None,
@@ -344,10 +344,10 @@ fn kept(sim: &Sim<'_>, workload: WorkloadId) -> usize {
 
 /// How long after its end a Job of a workload is deleted (`ttlSecondsAfterFinished`).
 fn deleted_after(sim: &Sim<'_>, workload: WorkloadId) -> Option<SimDuration> {
-    let (own, mut all) = (sim.world.workload(workload), manifests(sim));
-    match own.kind {
-        WorkloadKind::Job => all.find_map(|one| one.jobs.iter().find(|job| job.name == own.name))?.spec.ttl,
-        WorkloadKind::CronJob => all.find_map(|one| one.cron_jobs.iter().find(|cron| cron.name == own.name))?.job.ttl,
+    let (workload, mut all) = (sim.world.workload(workload), manifests(sim));
+    match workload.kind {
+        WorkloadKind::Job => all.find_map(|one| one.jobs.iter().find(|job| job.name == workload.name))?.spec.ttl,
+        WorkloadKind::CronJob => all.find_map(|one| one.cron_jobs.iter().find(|cron| cron.name == workload.name))?.job.ttl,
         _ => None,
     }
 }

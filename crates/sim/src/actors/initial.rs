@@ -66,7 +66,7 @@ pub(super) fn take_up(context: &mut Context<'_>, now: SimTime) {
     // The pods of a trace that are there from the start are among those that have their nodes.
     pod_trace::step(&mut context.sim, &mut context.pod_trace, now);
     settle(context, now);
-    let workloads = context.world.workloads().map(|(id, own)| ((own.kind.as_str(), own.name), id)).collect();
+    let workloads = context.world.workloads().map(|(id, workload)| ((workload.kind.as_str(), workload.name), id)).collect();
     let mut owners = Owners { by_hand: pods_by_hand(context), workloads, jobs: BTreeMap::new() };
     for &job in &initial.jobs {
         if let Some(workload) = maker_of(&owners, job) {
@@ -81,10 +81,10 @@ pub(super) fn take_up(context: &mut Context<'_>, now: SimTime) {
             );
         }
     }
-    let nodes: Vec<NodeId> = initial.nodes.iter().map(|own| find_node(context, now, initial, own)).collect();
+    let nodes: Vec<NodeId> = initial.nodes.iter().map(|node| find_node(context, now, initial, node)).collect();
     settle(context, now);
-    for (own, &node) in initial.nodes.iter().zip(&nodes) {
-        for pod in &own.found.pods {
+    for (this_node, &node) in initial.nodes.iter().zip(&nodes) {
+        for pod in &this_node.found.pods {
             find_pod(context, now, initial, &mut owners, pod, node);
             settle(context, now);
         }
@@ -93,15 +93,15 @@ pub(super) fn take_up(context: &mut Context<'_>, now: SimTime) {
         find_waiting(&mut context.sim, &mut context.controllers, &mut context.jobs, now, &mut owners, pod);
         settle(context, now);
     }
-    for (own, &node) in initial.nodes.iter().zip(&nodes) {
+    for (this_node, &node) in initial.nodes.iter().zip(&nodes) {
         daemon_sets::node_found(&mut context.sim, &mut context.controllers, &mut context.vertical, now, node);
         settle(context, now);
-        take_up_node(context, now, node, own.written.since(initial.seen), own.found.node.deleting);
+        take_up_node(context, now, node, this_node.written.since(initial.seen), this_node.found.node.deleting);
         settle(context, now);
-        let added = own.found.node.tainted.iter().map(|&(key, at)| (key, initial.instant(Some(at))));
+        let added = this_node.found.node.tainted.iter().map(|&(key, at)| (key, initial.instant(Some(at))));
         let added: Vec<_> = added.collect();
         context.taint_evictions.node_found(&mut context.sim, now, node, &added);
-        if !own.found.node.ready {
+        if !this_node.found.node.ready {
             context.darkness.node_found(&mut context.sim, now, node, &added);
         }
     }
@@ -109,13 +109,13 @@ pub(super) fn take_up(context: &mut Context<'_>, now: SimTime) {
 }
 
 /// A node is there, with its machine if one is known.
-fn find_node(context: &mut Context<'_>, now: SimTime, initial: &InitialPlan<'_>, own: &InitialNode<'_>) -> NodeId {
-    let node = &own.found.node;
-    let drawn = Some(names::of_found(own.claim.unwrap_or(&node.name), &node.name));
-    let volumes = volumes_of(&context.sim, &context.node_templates, own);
+fn find_node(context: &mut Context<'_>, now: SimTime, initial: &InitialPlan<'_>, initial_node: &InitialNode<'_>) -> NodeId {
+    let node = &initial_node.found.node;
+    let drawn = Some(names::of_found(initial_node.claim.unwrap_or(&node.name), &node.name));
+    let volumes = volumes_of(&context.sim, &context.node_templates, initial_node);
     let next = context.sim.world.next_node();
-    let instance = own.pool.and_then(|pool| context.sim.ec2.add_running(pool, next, &volumes, now));
-    if let (Some(id), Some(has_one)) = (instance, public_address(&context.node_templates, own)) {
+    let instance = initial_node.pool.and_then(|pool| context.sim.ec2.add_running(pool, next, &volumes, now));
+    if let (Some(id), Some(has_one)) = (instance, public_address(&context.node_templates, initial_node)) {
         context.sim.ec2.set_public_address(id, has_one);
     }
     let machine = instance.map(|id| {
@@ -126,22 +126,22 @@ fn find_node(context: &mut Context<'_>, now: SimTime, initial: &InitialPlan<'_>,
         node_life::launch_facts(context, (id, launched.pool, launched.rate), labels, capacity, allocatable)
     });
     let id = context.sim.world.find_node(FoundNode {
-        new: NewNode { drawn, ..NewNode::called(node.name.clone(), own.origin) },
-        created: initial.instant(own.created),
+        new: NewNode { drawn, ..NewNode::called(node.name.clone(), initial_node.origin) },
+        created: initial.instant(initial_node.created),
         machine,
         labels: &node.labels,
         annotations: &node.annotations,
-        taints: &taints_of(node, own.origin),
+        taints: &taints_of(node, initial_node.origin),
         capacity: node.capacity.clone(),
         allocatable: node.allocatable.clone(),
         ready: node.ready,
-        initialized: own.initialized,
+        initialized: initial_node.initialized,
     });
     context.sim.world.describe_kubelet(id, context.sim.setup.policy.versions.kubernetes);
-    if let (Some(instance), Some(pool)) = (instance, own.pool) {
+    if let (Some(instance), Some(pool)) = (instance, initial_node.pool) {
         let boot = BootTimes::default();
         context.sim.set_machine(id, Machine { instance, boot });
-        if let Some(group) = own.group {
+        if let Some(group) = initial_node.group {
             context.sim.groups.adopt(group, instance);
         }
         context.volumes.node_found(&context.sim, id, pool.instance_type);
@@ -173,25 +173,25 @@ fn taints_of(node: &NodeObject, origin: NodeOrigin) -> Vec<Taint> {
 }
 
 /// What the class of a node that was found says of its public address.
-fn public_address(node_templates: &NodeTemplates, own: &InitialNode<'_>) -> Option<bool> {
-    let NodeOrigin::NodePool(pool) = own.origin else { return None };
+fn public_address(node_templates: &NodeTemplates, initial_node: &InitialNode<'_>) -> Option<bool> {
+    let NodeOrigin::NodePool(pool) = initial_node.origin else { return None };
     node_templates.of_pool(pool)?.1.public_address
 }
 
 /// The EBS volumes of a node that was found: those that its group or its node class comes to, of which the one for pods is as large as
 /// the node says.
-fn volumes_of(sim: &Sim<'_>, node_templates: &NodeTemplates, own: &InitialNode<'_>) -> NodeVolumes {
-    let gib = own.found.node.capacity.get(ResourceName::EPHEMERAL_STORAGE) / GIB;
+fn volumes_of(sim: &Sim<'_>, node_templates: &NodeTemplates, initial_node: &InitialNode<'_>) -> NodeVolumes {
+    let gib = initial_node.found.node.capacity.get(ResourceName::EPHEMERAL_STORAGE) / GIB;
     let reported = if gib > 0 { gib + 1 } else { VOLUME_GIB };
-    if let Some(group) = own.group {
+    if let Some(group) = initial_node.group {
         let stated = sim.groups.spec(group).volumes.iter().enumerate();
         let volume =
-            |(place, own): (usize, &NodeVolume)| if place == 0 { NodeVolume { gib: reported, ..*own } } else { *own };
+            |(place, node_volume): (usize, &NodeVolume)| if place == 0 { NodeVolume { gib: reported, ..*node_volume } } else { *node_volume };
         return stated.map(volume).collect();
     }
-    let NodeOrigin::NodePool(pool) = own.origin else { return NodeVolumes::gp3(reported) };
+    let NodeOrigin::NodePool(pool) = initial_node.origin else { return NodeVolumes::gp3(reported) };
     let class = node_templates.of_pool(pool).map(|(_, class)| class);
-    let kind = own.pool.and_then(|pool| sim.setup.region.instance_type(pool.instance_type));
+    let kind = initial_node.pool.and_then(|pool| sim.setup.region.instance_type(pool.instance_type));
     match class.zip(kind) {
         Some((class, kind)) => volumes_of_found(&kind.facts, &class, reported),
         None => NodeVolumes::gp3(reported),
@@ -304,8 +304,8 @@ fn controller_name(pod: &NamedPod) -> ObjectName {
 
 /// The pods that nothing controls.
 fn pods_by_hand(sim: &Sim<'_>) -> BTreeMap<ObjectName, PodId> {
-    let owners = sim.world.workloads().filter(|(_, own)| own.kind == WorkloadKind::Pods);
-    let pods = owners.flat_map(|(_, own)| own.pods.iter().map(|&pod| (own.name.namespace, pod)));
+    let owners = sim.world.workloads().filter(|(_, item)| item.kind == WorkloadKind::Pods);
+    let pods = owners.flat_map(|(_, vertical_answer)| vertical_answer.pods.iter().map(|&pod| (vertical_answer.name.namespace, pod)));
     let named = |pod| Symbol::new(sim.world.pod_name(pod));
     pods.map(|(namespace, pod)| (ObjectName { namespace, name: named(pod) }, pod)).collect()
 }
@@ -334,8 +334,8 @@ fn add_pod<'s>(
     let revision = job.map_or(sim.world.workload(workload).revision, |(_, revision)| revision);
     let pinned = (kind == WorkloadKind::DaemonSet).then_some(node);
     let id = sim.world.find_pod((workload, revision), pod.name.clone(), created, pinned);
-    if let Some(own) = spec_of_its_own(&sim.world.pod(id).spec, &pod.spec) {
-        sim.world.respecify_pod(id, Arc::new(own));
+    if let Some(spec) = spec_of_its_own(&sim.world.pod(id).spec, &pod.spec) {
+        sim.world.respecify_pod(id, Arc::new(spec));
     }
     let found = FoundJobPod { id, created, running: pod.phase == PodPhase::Running, deleting: pod.deleting };
     match (kind, job) {
@@ -374,11 +374,11 @@ fn owner_of(owners: &Owners, pod: &NamedPod) -> Option<WorkloadId> {
 
 /// What a pod is by itself if it asks for something else than its template: a container that was injected, or resources changed in
 /// place.
-fn spec_of_its_own(template: &PodSpec, own: &PodSpec) -> Option<PodSpec> {
-    let same = template.requests() == own.requests();
+fn spec_of_its_own(template: &PodSpec, pod_spec: &PodSpec) -> Option<PodSpec> {
+    let same = template.requests() == pod_spec.requests();
     (!same).then(|| PodSpec {
-        containers: own.containers.clone(),
-        init_containers: own.init_containers.clone(),
+        containers: pod_spec.containers.clone(),
+        init_containers: pod_spec.init_containers.clone(),
         ..template.clone()
     })
 }
@@ -414,7 +414,7 @@ mod tests {
     #[test]
     fn a_pod_is_as_its_template_says_unless_it_requests_something_else() {
         assert_eq!(spec_of_its_own(&requesting(100), &requesting(100)), None);
-        let own = spec_of_its_own(&requesting(100), &requesting(250)).unwrap();
-        assert_eq!(own.requests().cpu_milli(), 250);
+        let spec = spec_of_its_own(&requesting(100), &requesting(250)).unwrap();
+        assert_eq!(spec.requests().cpu_milli(), 250);
     }
 }

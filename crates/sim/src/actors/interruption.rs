@@ -54,7 +54,7 @@ fn await_blocks(sim: &mut Sim<'_>) {
 /// EC2 takes back what still runs in a Capacity Block.
 pub(super) fn block_closes(sim: &mut Sim<'_>, now: SimTime, number: u32) {
     let in_block = |node: &NodeId| {
-        sim.machine(*node).is_some_and(|own| sim.ec2.instance(own.instance).reservation == Some(number))
+        sim.machine(*node).is_some_and(|machine| sim.ec2.instance(machine.instance).reservation == Some(number))
     };
     let nodes: Vec<NodeId> = sim.world.live_nodes().iter().copied().filter(in_block).collect();
     for node in nodes {

@@ -91,9 +91,9 @@ struct Job<'s> {
 
 impl<'s> Job<'s> {
     /// A Job at this position of the record that begins now.
-    fn new(own: &JobLoop<'s>, job: usize, began: SimTime) -> Self {
+    fn new(job_loop: &JobLoop<'s>, job: usize, began: SimTime) -> Self {
         let state = JobState::new(job);
-        Self { spec: &own.plan.job.job, form: own.form, revision: own.revision, began, is_begun: true, state }
+        Self { spec: &job_loop.plan.job.job, form: job_loop.form, revision: job_loop.revision, began, is_begun: true, state }
     }
 
     fn step(&self, world: &World, now: SimTime) -> JobStep {
@@ -123,8 +123,8 @@ impl JobPod for Worker {
 impl<'s> ScaledJobs<'s> {
     /// The loop that polls begins, unless the object is paused.
     fn begin_polling(&mut self, sim: &mut Sim<'_>, now: SimTime, index: usize) {
-        let own = &self.all[index];
-        let (name, job) = (own.name(), &own.plan.job);
+        let job_loop = &self.all[index];
+        let (name, job) = (job_loop.name(), &job_loop.plan.job);
         if !job.paused {
             let first = keda_loop::first_poll(sim, now, name, job.polling_interval);
             self.schedule(sim, index, first);
@@ -156,8 +156,8 @@ impl<'s> ScaledJobs<'s> {
             return;
         }
         memory.failing = problem.is_some();
-        let own = &self.all[index as usize];
-        let (workload, name) = (own.workload, metric_name(own.plan, trigger));
+        let job_loop = &self.all[index as usize];
+        let (workload, name) = (job_loop.workload, metric_name(job_loop.plan, trigger));
         let (kind, text) = match problem {
             Some(problem) => (EventKind::TriggerFailed, format!("{name}: {problem}")),
             None => (EventKind::TriggerRecovered, name.to_string()),
@@ -176,9 +176,9 @@ impl<'s> ScaledJobs<'s> {
         workload: WorkloadId,
         (name, object): (Symbol, Option<&'s workload::Job>),
     ) -> (usize, u32) {
-        let Some(index) = self.all.iter().position(|own| own.workload == workload) else { return (0, 0) };
-        let own = &self.all[index];
-        let mut job = Job::new(own, 0, now);
+        let Some(index) = self.all.iter().position(|job_loop| job_loop.workload == workload) else { return (0, 0) };
+        let item = &self.all[index];
+        let mut job = Job::new(item, 0, now);
         job.is_begun = false;
         if let Some(object) = object {
             job.spec = &object.spec;
@@ -208,7 +208,7 @@ impl<'s> ScaledJobs<'s> {
         workload: WorkloadId,
         (pod, place): (FoundJobPod, usize),
     ) {
-        let Some(index) = self.all.iter().position(|own| own.workload == workload) else { return };
+        let Some(index) = self.all.iter().position(|job_loop| job_loop.workload == workload) else { return };
         let Some(job) = self.all[index].jobs.get_mut(place) else { return };
         job.state.find_pod(job.spec, pod, Worker { found: pod.running, ..Worker::made(pod.id) });
         let number = job.state.job;
@@ -225,8 +225,8 @@ impl<'s> ScaledJobs<'s> {
 
     /// Pods that the Jobs of a ScaledJob want now; `None` if the workload is none.
     pub(super) fn pods_wanted(&self, workload: WorkloadId) -> Option<u32> {
-        let own = self.all.iter().find(|own| own.workload == workload)?;
-        Some(own.jobs.iter().map(|job| job.state.wants(job.spec)).sum())
+        let job_loop = self.all.iter().find(|job_loop| job_loop.workload == workload)?;
+        Some(job_loop.jobs.iter().map(|job| job.state.wants(job.spec)).sum())
     }
 
     fn give_back(&mut self, queues: &mut Queues, now: SimTime, index: usize, messages: u32) {
@@ -280,9 +280,9 @@ impl<'s> ScaledJobs<'s> {
             None => sim.times_of(self.all[index].workload).run_time(),
             Some(queue) => {
                 let most = sim.setup.queues[queue].spec.messages_per_job;
-                let own = &mut queues.all[queue].queue;
+                let this_queue = &mut queues.all[queue].queue;
                 let found = self.all[index].jobs[position].state.pods[place].found;
-                let taken = if found { own.find_taken(most, now) } else { own.take(most, now) };
+                let taken = if found { this_queue.find_taken(most, now) } else { this_queue.take(most, now) };
                 self.all[index].jobs[position].state.pods[place].messages = taken;
                 let work = sim.setup.queues[queue].spec.work;
                 let rounds = i64::from(taken.div_ceil(work.concurrency.max(1)));
@@ -294,10 +294,10 @@ impl<'s> ScaledJobs<'s> {
 
     fn find(&self, sim: &Sim<'_>, pod: PodId) -> Option<(usize, usize, usize)> {
         let workload = sim.world.pod(pod).workload;
-        let index = self.all.iter().position(|own| own.workload == workload)?;
+        let index = self.all.iter().position(|job_loop| job_loop.workload == workload)?;
         let jobs = self.all[index].jobs.iter().enumerate();
         jobs.filter_map(|(position, job)| {
-            Some((index, position, job.state.pods.iter().position(|own| own.pod == pod)?))
+            Some((index, position, job.state.pods.iter().position(|this_pod| this_pod.pod == pod)?))
         })
         .next()
     }
@@ -331,9 +331,9 @@ pub(super) fn poll(
         texts.push(format!("{} is {queue}", metric_name(plan, trigger)));
         read.push(JobTrigger { queue, maximum, active: value.active });
     }
-    let own = &jobs.all[index as usize];
-    let running = own.jobs.len() as i64;
-    let pending = own.jobs.iter().filter(|job| is_job_pending(sim, plan, job)).count() as i64;
+    let this_job = &jobs.all[index as usize];
+    let running = this_job.jobs.len() as i64;
+    let pending = this_job.jobs.iter().filter(|job| is_job_pending(sim, plan, job)).count() as i64;
     let decision = plan_jobs(&plan.job, combine(&plan.job, &read), running, pending);
     if decision.created > 0 {
         let values = format!("{}; {running} running, {pending} of them pending", texts.join("; "));
@@ -382,11 +382,11 @@ fn create(sim: &mut Sim<'_>, jobs: &mut ScaledJobs<'_>, now: SimTime, index: u32
     let before = jobs.all[index as usize].jobs.len() as u32;
     let after = before.saturating_add(u32::try_from(count).unwrap_or(0));
     for _ in before..after {
-        let own = &mut jobs.all[index as usize];
-        let name = names::of_job(&sim.streams, own.plan.job.name, own.made);
-        own.made += 1;
-        let job = sim.world.begin_job(workload, name, &own.plan.job.job, now);
-        own.jobs.push(Job::new(own, job, now));
+        let this_job = &mut jobs.all[index as usize];
+        let name = names::of_job(&sim.streams, this_job.plan.job.name, this_job.made);
+        this_job.made += 1;
+        let job = sim.world.begin_job(workload, name, &this_job.plan.job.job, now);
+        this_job.jobs.push(Job::new(this_job, job, now));
     }
     if let Some(deadline) = jobs.all[index as usize].plan.job.job.active_deadline {
         sim.queue.schedule_in(deadline, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
@@ -413,7 +413,7 @@ pub(super) fn reconcile(
     now: SimTime,
     workload: WorkloadId,
 ) {
-    let Some(index) = jobs.all.iter().position(|own| own.workload == workload) else { return };
+    let Some(index) = jobs.all.iter().position(|job| job.workload == workload) else { return };
     jobs.give_back_lost(sim, queues, now, index);
     let mut all = std::mem::take(&mut jobs.all[index].jobs);
     let mut left = all.len() as u32;

@@ -107,7 +107,7 @@ fn settings(setup: &Setup<'_>, flags: KarpenterSettings) -> Settings {
 fn images(setup: &Setup<'_>) -> Option<ImageReleases> {
     const WEDNESDAY: i64 = 2;
     let stated = setup.policy.karpenter_options.image_release_every;
-    let of_auto_mode = setup.policy.auto_mode.as_ref().map(|own| own.images);
+    let of_auto_mode = setup.policy.auto_mode.as_ref().map(|auto_mode| auto_mode.images);
     of_auto_mode.or(stated.map(|every| ImageReleases::weekly(every, WEDNESDAY)))
 }
 
@@ -181,10 +181,10 @@ fn await_ends(parts: &mut Running<'_, '_>) {
     if !uses_reservations(policy.versions.karpenter, policy.feature_gates) {
         return;
     }
-    for own in parts.sim.setup.scenario.ec2.cloud.reservations.iter().filter(|own| !own.block) {
-        if let Some(until) = own.until.filter(|&until| until >= SimTime::ZERO) {
-            let late = parts.sim.streams.stream("reservation-end", own.id.as_str()).span_up_to(TYPES_READ_EVERY);
-            parts.sim.queue.schedule(until + late, class::NODE_AUTOSCALER, KarpenterEvent::ReservationEnded(own.id));
+    for reservation in parts.sim.setup.scenario.ec2.cloud.reservations.iter().filter(|reservation| !reservation.block) {
+        if let Some(until) = reservation.until.filter(|&until| until >= SimTime::ZERO) {
+            let late = parts.sim.streams.stream("reservation-end", reservation.id.as_str()).span_up_to(TYPES_READ_EVERY);
+            parts.sim.queue.schedule(until + late, class::NODE_AUTOSCALER, KarpenterEvent::ReservationEnded(reservation.id));
         }
     }
 }

@@ -66,8 +66,8 @@ impl ScaledObjects<'_> {
 
     /// A workload is deleted: an object that scaled it looks for another of its name.
     pub(super) fn target_deleted(&mut self, workload: WorkloadId) {
-        for own in self.all.iter_mut().filter(|own| own.target == Some(workload)) {
-            own.target = None;
+        for item in self.all.iter_mut().filter(|item| item.target == Some(workload)) {
+            item.target = None;
         }
     }
 
@@ -110,13 +110,13 @@ pub(super) fn apply<'s>(
     let name = ObjectName { namespace: object.namespace, name: object.name };
     let target = sim.scaled_workload(object.namespace, object.target);
     sim.world.note(now, EventKind::ManifestApplied, target, format!("ScaledObject {name}"));
-    let index = match scaled_objects.all.iter().position(|own| !own.retired && own.name() == name) {
+    let index = match scaled_objects.all.iter().position(|scaled_object| !scaled_object.retired && scaled_object.name() == name) {
         Some(known) => {
-            let own = &mut scaled_objects.all[known];
-            if own.plan.object.triggers != object.triggers {
-                own.memory = vec![TriggerMemory::default(); object.triggers.len()];
+            let scaled_object = &mut scaled_objects.all[known];
+            if scaled_object.plan.object.triggers != object.triggers {
+                scaled_object.memory = vec![TriggerMemory::default(); object.triggers.len()];
             }
-            own.plan = plan;
+            scaled_object.plan = plan;
             known
         }
         None => {
@@ -153,7 +153,7 @@ pub(super) fn apply<'s>(
 fn last_active(sim: &Sim<'_>, now: SimTime, plan: &ScalingPlan) -> Option<SimTime> {
     let stated = plan.object.last_active.filter(|_| now == SimTime::ZERO)?;
     let start = sim.setup.scenario.start.as_microsecond();
-    Some(SimTime::from_micros(stated.as_micros() - start)).filter(|own| *own <= now)
+    Some(SimTime::from_micros(stated.as_micros() - start)).filter(|time| *time <= now)
 }
 
 /// The ScaledObject of this name is deleted, and the autoscaler that it owns; whether there is one. Its target keeps its replicas unless it
@@ -165,16 +165,16 @@ pub(super) fn retire(
     now: SimTime,
     name: ObjectName,
 ) -> bool {
-    let known = scaled_objects.all.iter().position(|own| !own.retired && own.name() == name);
+    let known = scaled_objects.all.iter().position(|scaled_object| !scaled_object.retired && scaled_object.name() == name);
     let Some(index) = known else { return false };
     scaled_objects.all[index].retired = true;
     if let Some(timer) = scaled_objects.all[index].next_poll.take() {
         sim.queue.cancel(timer);
     }
     autoscalers.retire_owned(sim, now, index as u32, None);
-    let own = &scaled_objects.all[index];
-    let original = own.original.filter(|_| own.plan.object.restore_to_original_replica_count);
-    if let (Some(replicas), Some(target)) = (original, own.target) {
+    let scaled_object = &scaled_objects.all[index];
+    let original = scaled_object.original.filter(|_| scaled_object.plan.object.restore_to_original_replica_count);
+    if let (Some(replicas), Some(target)) = (original, scaled_object.target) {
         set_replicas(sim, now, target, replicas, EventKind::ReplicasSet, ("restoreToOriginalReplicaCount", ""));
     }
     true
@@ -211,11 +211,11 @@ impl ScaledObjects<'_> {
             let value = composite_milli(plan, &reads);
             value.is_ok_and(|milli| milli as f64 / 1e3 > modifiers.activation_target.as_f64())
         });
-        let own = &self.all[index];
+        let keda_loop = &self.all[index];
         let view = PollView {
             now,
-            created: own.created,
-            last_active: own.last_active,
+            created: keda_loop.created,
+            last_active: keda_loop.last_active,
             replicas: replicas_of(sim, target),
             active: is_active(&plan.object, &states, formula),
             failed: states.iter().any(|state| state.failed),
@@ -401,7 +401,7 @@ fn composite_milli(plan: &ScalingPlan, reads: &[TriggerReading]) -> Result<i64, 
     }
     let value = |name: &str| {
         let position =
-            plan.object.triggers.iter().position(|trigger| trigger.name.is_some_and(|own| own.as_str() == name))?;
+            plan.object.triggers.iter().position(|trigger| trigger.name.is_some_and(|this_name| this_name.as_str() == name))?;
         Some(match reads.get(position)?.outcome {
             FallbackRead::Value(milli) => Some(milli as f64 / 1e3),
             _ => None,

@@ -53,15 +53,15 @@ struct NodeImages {
 impl Images {
     /// When `image` can be used on `node` if it is asked for at `from`. A node pulls one image at a time.
     fn available(&mut self, settings: Pulls<'_>, node: NodeId, image: Symbol, from: SimTime) -> SimTime {
-        let own = self.of_node.entry(node).or_default();
-        if let Some((_, there)) = own.there.iter().find(|(known, _)| *known == image) {
+        let this_node = self.of_node.entry(node).or_default();
+        if let Some((_, there)) = this_node.there.iter().find(|(known, _)| *known == image) {
             return (*there).max(from + CACHED_PULL);
         }
-        let idle = own.pulling_until.unwrap_or(from);
+        let idle = this_node.pulling_until.unwrap_or(from);
         let bytes = settings.images.size_of(image);
         let there = idle.max(from) + pull_time(settings, bytes);
-        own.there.push((image, there));
-        own.pulling_until = Some(there);
+        this_node.there.push((image, there));
+        this_node.pulling_until = Some(there);
         *self.pulled.entry(node).or_insert(0) += bytes;
         if settings.is_in_ecr(image) {
             *self.from_ecr.entry(node).or_insert(0) += bytes;
@@ -71,10 +71,10 @@ impl Images {
 
     /// The run began with the image on the node.
     fn found(&mut self, node: NodeId, image: Symbol, at: SimTime) {
-        let own = self.of_node.entry(node).or_default();
-        match own.there.iter_mut().find(|(known, _)| *known == image) {
+        let node = self.of_node.entry(node).or_default();
+        match node.there.iter_mut().find(|(known, _)| *known == image) {
             Some((_, there)) => *there = at,
-            None => own.there.push((image, at)),
+            None => node.there.push((image, at)),
         }
     }
 
@@ -109,7 +109,7 @@ impl<'s> Pulls<'s> {
         let images = &sim.setup.scenario.images;
         let of_fargate = matches!(sim.world.node(node).origin, NodeOrigin::Fargate(_));
         let fargate = sim.setup.policy.fargate.as_ref().filter(|_| of_fargate);
-        let rates = fargate.map_or((images.pull_rate, images.unpack_rate), |own| (own.pull_rate, i64::MAX));
+        let rates = fargate.map_or((images.pull_rate, images.unpack_rate), |fargate| (fargate.pull_rate, i64::MAX));
         Self { images, rates, region: sim.setup.region.name.as_str() }
     }
 

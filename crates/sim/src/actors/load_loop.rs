@@ -187,14 +187,14 @@ impl Loads {
             sim.queue.schedule(next.at, class::LOAD, LoadEvent::LoadStep(load, step + 1));
         }
         let before = self.all[load as usize].model.source();
-        let own = &mut self.all[load as usize];
-        if own.part != Some(part)
+        let item = &mut self.all[load as usize];
+        if item.part != Some(part)
             && let Some(LoadPart { service, spacing }) = plan.parts.get(part as usize)
         {
-            own.part = Some(part);
-            own.model.set_service(*service, spacing.clone(), now);
+            item.part = Some(part);
+            item.model.set_service(*service, spacing.clone(), now);
         }
-        own.model.set_source(source, now);
+        item.model.set_source(source, now);
         let workload = self.all[load as usize].id;
         match (before, source) {
             (_, Source::Closed { clients, remaining, think_time }) => {
@@ -223,13 +223,13 @@ impl Loads {
 
     /// The load changes by itself.
     pub(super) fn shift(&mut self, sim: &mut Sim<'_>, cpu_shares: &mut CpuShares, now: SimTime, load: u32) {
-        let own = &mut self.all[load as usize];
-        own.shift = None;
-        own.model.advance(now);
-        if own.model.is_finished() {
-            own.model.set_source(Source::Idle, now);
-            let message = format!("{} answered", requests(own.model.completed()));
-            sim.world.note(now, EventKind::LoadFinished, own.id, message);
+        let item = &mut self.all[load as usize];
+        item.shift = None;
+        item.model.advance(now);
+        if item.model.is_finished() {
+            item.model.set_source(Source::Idle, now);
+            let message = format!("{} answered", requests(item.model.completed()));
+            sim.world.note(now, EventKind::LoadFinished, item.id, message);
         }
         self.settle(sim, cpu_shares, now, load as usize);
     }
@@ -274,8 +274,8 @@ impl Loads {
     ) {
         for at in 0..self.of.indices(workload).len() {
             let load = self.of.indices(workload)[at];
-            let own = &mut self.all[load];
-            own.model.set_replicas(own.replicas.clone(), now);
+            let item = &mut self.all[load];
+            item.model.set_replicas(item.replicas.clone(), now);
             self.settle(sim, cpu_shares, now, load);
         }
     }
@@ -289,17 +289,17 @@ impl Loads {
     /// After any change of source or replicas: takes the new rate of CPU use, and re-arms the timer for the model's own next
     /// change.
     fn take_rates(&mut self, sim: &mut Sim<'_>, now: SimTime, load: usize) {
-        let own = &mut self.all[load];
-        own.count_cpu(now);
-        own.ready = own.id.map_or(0, |id| sim.world.workload(id).ready);
-        let counted = own.ready == 0 || own.model.is_exact();
-        let rate = if counted { 0 } else { own.model.cpu_use_micro() / i64::from(own.ready) };
+        let item = &mut self.all[load];
+        item.count_cpu(now);
+        item.ready = item.id.map_or(0, |id| sim.world.workload(id).ready);
+        let counted = item.ready == 0 || item.model.is_exact();
+        let rate = if counted { 0 } else { item.model.cpu_use_micro() / i64::from(item.ready) };
         debug_assert!(rate >= 0, "a replica uses {rate}");
-        own.cpu.set_rate(rate, now);
-        if let Some(timer) = own.shift.take() {
+        item.cpu.set_rate(rate, now);
+        if let Some(timer) = item.shift.take() {
             sim.queue.cancel(timer);
         }
-        own.shift =
-            own.model.next_change(now).map(|at| sim.queue.schedule(at, class::LOAD, LoadEvent::LoadShift(load as u32)));
+        item.shift =
+            item.model.next_change(now).map(|at| sim.queue.schedule(at, class::LOAD, LoadEvent::LoadShift(load as u32)));
     }
 }

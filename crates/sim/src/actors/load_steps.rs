@@ -70,7 +70,7 @@ impl Row {
         let (at, source) = match &self.what {
             What::One(at, source) => (*at, *source),
             What::Followed { curve, from, past, unit } => {
-                let step = (past + place).checked_sub(1).and_then(|own| curve.steps().get(own));
+                let step = (past + place).checked_sub(1).and_then(|difference| curve.steps().get(difference));
                 let rate = step.map_or(0.0, |step| step.rate);
                 let since = step.filter(|_| place > 0).map_or(SimDuration::ZERO, |step| step.from);
                 let source = match unit {
@@ -88,7 +88,7 @@ impl Row {
         let (mut least, mut most) = (0, self.count);
         while least < most {
             let middle = usize::midpoint(least, most);
-            if self.get(middle).is_some_and(|own| own.at < at) { least = middle + 1 } else { most = middle }
+            if self.get(middle).is_some_and(|item| item.at < at) { least = middle + 1 } else { most = middle }
         }
         least
     }
@@ -183,7 +183,7 @@ mod tests {
         let step = |(place, source): (usize, Source)| LoadStep { at: at(place), source, part: place as u32 / 3 };
         let all: Vec<LoadStep> = sources.into_iter().enumerate().map(step).collect();
         let mut steps = LoadSteps::default();
-        all.iter().for_each(|own| steps.push(*own));
+        all.iter().for_each(|item| steps.push(*item));
         assert_eq!(steps.iter().collect::<Vec<_>>(), all);
         assert_eq!((steps.first(), steps.get(7)), (Some(all[0]), None));
         steps.end_at(at(4));

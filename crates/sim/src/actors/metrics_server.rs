@@ -132,8 +132,8 @@ impl MetricsServer {
         let scaled: BTreeSet<ObjectName> = setup.timeline.iter().filter_map(target).collect();
         let selector = |step: &Step| {
             let (name, selector) = match &step.action {
-                Action::Deploy(own) => (own.name, &own.selector),
-                Action::DeployStateful(own) => (own.name, &own.selector),
+                Action::Deploy(deploy) => (deploy.name, &deploy.selector),
+                Action::DeployStateful(deploy_stateful) => (deploy_stateful.name, &deploy_stateful.selector),
                 _ => return None,
             };
             scaled.contains(&name).then(|| (name.namespace, selector.clone()))
@@ -215,7 +215,7 @@ impl MetricsServer {
 
     /// One worker of `workload` uses `rate` millionths of a CPU for messages from now on.
     pub(super) fn set_worker_use(&mut self, workload: WorkloadId, rate: i64, now: SimTime) {
-        match self.workers.iter_mut().find(|(own, _)| *own == workload) {
+        match self.workers.iter_mut().find(|(key, _)| *key == workload) {
             Some((_, cpu)) => cpu.set_rate(rate, now),
             None => {
                 let mut cpu = CpuUse::read_every(self.resolution);
@@ -283,7 +283,7 @@ impl MetricsServer {
     }
 
     fn used_beside_requests(&self, workload: WorkloadId, now: SimTime) -> i128 {
-        let workers = self.workers.iter().filter(|(own, _)| *own == workload).map(|(_, cpu)| cpu.by(now));
+        let workers = self.workers.iter().filter(|(key, _)| *key == workload).map(|(_, cpu)| cpu.by(now));
         workers.chain(self.usages_of(workload).map(|cpu| cpu.by(now))).sum()
     }
 
@@ -413,9 +413,9 @@ fn mean_use(used: i128, from: SimTime, at: SimTime) -> Sample {
 impl PodMetrics {
     /// CPU that the pod has used, in millionths of a CPU times microseconds, given what a replica that was always Ready has.
     fn used(&self, total: i128, now: SimTime) -> i128 {
-        let starting = self.start_up.iter().map(|own| {
-            let time = now.saturating_since(own.from).min(own.length);
-            i128::from(own.rate) * i128::from(time.as_micros())
+        let starting = self.start_up.iter().map(|start_up| {
+            let time = now.saturating_since(start_up.from).min(start_up.length);
+            i128::from(start_up.rate) * i128::from(time.as_micros())
         });
         self.used_before + self.ready.map_or(0, |(_, base)| total - base) + starting.sum::<i128>()
     }
@@ -542,9 +542,9 @@ impl MetricsServer {
             }
             return;
         }
-        let own = self.node(node);
-        own.read = now;
-        let mut pods = std::mem::take(&mut own.one_by_one);
+        let this_node = self.node(node);
+        this_node.read = now;
+        let mut pods = std::mem::take(&mut this_node.one_by_one);
         pods.retain(|&pod| match sim.world.pod(pod) {
             running if running.phase == PodPhase::Running => {
                 let ready = sim.world.workload(running.workload).ready;

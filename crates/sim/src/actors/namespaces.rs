@@ -13,7 +13,7 @@ use crate::world::record::EventKind;
 /// A Namespace is applied: its labels are these from now on.
 pub(super) fn apply(context: &mut Context<'_>, now: SimTime, name: Symbol, labels: &Labels) {
     let labels = with_namespace_name(labels.clone(), name);
-    let place = context.namespaces.binary_search_by_key(&name, |own| own.0);
+    let place = context.namespaces.binary_search_by_key(&name, |namespace| namespace.0);
     match place {
         Ok(at) if context.namespaces[at].1 == labels => return,
         Ok(at) => Arc::make_mut(&mut context.namespaces)[at].1 = labels.clone(),

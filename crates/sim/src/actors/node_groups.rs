@@ -97,10 +97,10 @@ pub(super) fn update(sim: &mut Sim<'_>, node_groups: &mut NodeGroups, now: SimTi
     sim.groups.update(group, (least, most), desired);
     let text = format!("node group {}: {desired} of {least} to {most}", new.name);
     sim.world.note(now, EventKind::ManifestApplied, None, text);
-    let own = &mut node_groups.stated[group];
-    (own.min_size, own.max_size, own.desired_size) = (least, most, desired);
-    if own.managed {
-        (own.labels, own.taints) = (new.labels.clone(), new.taints.clone());
+    let node_group = &mut node_groups.stated[group];
+    (node_group.min_size, node_group.max_size, node_group.desired_size) = (least, most, desired);
+    if node_group.managed {
+        (node_group.labels, node_group.taints) = (new.labels.clone(), new.taints.clone());
     }
     node_groups.revisions[group] += 1;
     if before.managed && (&before.labels, &before.taints) != (&new.labels, &new.taints) {
@@ -133,8 +133,8 @@ impl NodeGroups {
     /// Sets the limits and the size of a group.
     fn set_sizes(&mut self, sim: &mut Sim<'_>, group: usize, (min, max): (u32, u32), desired: u32) {
         sim.groups.update(group, (min, max), desired);
-        let own = &mut self.stated[group];
-        (own.min_size, own.max_size, own.desired_size) = (min, max, desired);
+        let node_group = &mut self.stated[group];
+        (node_group.min_size, node_group.max_size, node_group.desired_size) = (min, max, desired);
         self.revisions[group] += 1;
     }
 
@@ -314,9 +314,9 @@ fn add_node(
 /// The labels that a kubelet of a group registers of itself.
 ///
 /// Source: eksctl `pkg/nodebootstrap/assets/scripts/bootstrap.helper.sh`, which asks EC2's metadata for `instance-life-cycle`.
-fn registered_labels(own: &Registration, bought: Symbol) -> Labels {
-    let mut labels = own.labels.clone();
-    if own.lifecycle {
+fn registered_labels(registration: &Registration, bought: Symbol) -> Labels {
+    let mut labels = registration.labels.clone();
+    if registration.lifecycle {
         let lifecycle = if bought == well_known::SPOT { "spot" } else { "on-demand" };
         labels.set(Symbol::new("node-lifecycle"), Symbol::new(lifecycle));
     }

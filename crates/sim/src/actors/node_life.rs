@@ -203,8 +203,8 @@ pub(super) fn remove(sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
 /// What NodeOverlays have promised of a node: whatever provides it is taken to be installed.
 fn extended(sim: &Sim<'_>, node_templates: &NodeTemplates, node: NodeId) -> Resources {
     let promised = &sim.world.node(node).capacity;
-    let own = node_templates.extended().filter_map(|name| Some((name, promised.find(name)?)));
-    own.collect()
+    let topology_state = node_templates.extended().filter_map(|name| Some((name, promised.find(name)?)));
+    topology_state.collect()
 }
 
 /// What the kubelet of the node reports: by the node class of its NodePool, or by its node group; and where a dump shows a node of the same
@@ -223,9 +223,9 @@ pub(super) fn real_offer(
     let measured = setup.scenario.ec2.measured.get(&instance_type).copied().unwrap_or_default();
     let origin = sim.world.node(node).origin;
     let example = setup.initial.as_ref().and_then(|initial| initial.example(origin, instance_type));
-    let as_found = |own: RealNode, kubelet: &KubeletConfig, keeps_devices: bool| match example {
-        Some(example) => own.like(example, NodeSettings { kubelet, measured, keeps_devices }),
-        None => own,
+    let as_found = |real_node: RealNode, kubelet: &KubeletConfig, keeps_devices: bool| match example {
+        Some(example) => real_node.like(example, NodeSettings { kubelet, measured, keeps_devices }),
+        None => real_node,
     };
     match origin {
         NodeOrigin::NodePool(name) => {

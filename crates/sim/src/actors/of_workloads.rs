@@ -13,14 +13,14 @@ pub(super) struct OfWorkloads(Vec<SmallVec<[usize; 2]>>); // by workload
 impl OfWorkloads {
     /// Those of a list, each of the workload that it has found, if it has.
     pub(super) fn new(found: impl Iterator<Item = Option<WorkloadId>>) -> Self {
-        let mut own = Self::default();
+        let mut workloads = Self::default();
         for (position, id) in found.enumerate().filter_map(|(position, id)| Some((position, id?))) {
-            if own.0.len() <= id.index() {
-                own.0.resize_with(id.index() + 1, SmallVec::new);
+            if workloads.0.len() <= id.index() {
+                workloads.0.resize_with(id.index() + 1, SmallVec::new);
             }
-            own.0[id.index()].push(position);
+            workloads.0[id.index()].push(position);
         }
-        own
+        workloads
     }
 
     /// Those of `workload`.

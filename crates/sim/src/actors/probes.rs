@@ -64,7 +64,7 @@ pub(super) fn pod_ready_after(sim: &Sim<'_>, pod: PodId) -> Option<SimDuration> 
     let answers = sim.times_of(state.workload).start_time;
     let waits = state.spec.containers.iter().map(|container| ready_after(container, answers));
     let wait = waits.max().unwrap_or(SimDuration::ZERO);
-    first_giving_up(sim, pod).is_none_or(|own| wait < own.after).then_some(wait)
+    first_giving_up(sim, pod).is_none_or(|first_giving_up| wait < first_giving_up.after).then_some(wait)
 }
 
 /// The first of the pod's probes that gives up on a container.
@@ -75,12 +75,12 @@ fn first_giving_up<'c>(sim: &'c Sim<'_>, pod: PodId) -> Option<GivingUp<'c>> {
         return None;
     }
     let answers = sim.times_of(state.workload).start_time;
-    state.spec.containers.iter().filter_map(|own| giving_up(own, answers)).min_by_key(|own| own.after)
+    state.spec.containers.iter().filter_map(|container| giving_up(container, answers)).min_by_key(|giving_up| giving_up.after)
 }
 
 /// The pod's containers have started: a probe that will give up on one has its moment put on the queue.
 pub(super) fn watch(sim: &mut Sim<'_>, pod: PodId) {
-    if let Some(after) = first_giving_up(sim, pod).map(|own| own.after) {
+    if let Some(after) = first_giving_up(sim, pod).map(|first_giving_up| first_giving_up.after) {
         sim.queue.schedule_in(after, class::MACHINES, KubeletEvent::ProbeGivesUp(pod));
     }
 }
@@ -89,16 +89,16 @@ pub(super) fn watch(sim: &mut Sim<'_>, pod: PodId) {
 pub(super) fn give_up(sim: &mut Sim<'_>, back_offs: &mut BackOffs, now: SimTime, pod: PodId) {
     let state = sim.world.pod(pod);
     let Some(started) = state.started.filter(|_| state.phase == PodPhase::Running && state.is_active()) else { return };
-    let Some(own) = first_giving_up(sim, pod).filter(|own| started + own.after <= now) else { return };
+    let Some(first_giving_up) = first_giving_up(sim, pod).filter(|first_giving_up| started + first_giving_up.after <= now) else { return };
     let why = format!(
         "the {} probe of container {} failed {} times in a row, until {} after its start, and the application answers after {}",
-        own.name,
-        own.container.name,
-        own.probe.failure_threshold,
-        own.after,
+        first_giving_up.name,
+        first_giving_up.container.name,
+        first_giving_up.probe.failure_threshold,
+        first_giving_up.after,
         sim.times_of(state.workload).start_time,
     );
-    let grace = own.probe.termination_grace.unwrap_or_else(|| state.spec.grace_period());
+    let grace = first_giving_up.probe.termination_grace.unwrap_or_else(|| state.spec.grace_period());
     let stops_in = kubelet::stop_time(sim, pod, grace);
     restarts::restart(sim, back_offs, now, pod, stops_in, &why);
 }

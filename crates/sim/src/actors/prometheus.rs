@@ -66,7 +66,7 @@ impl Prometheus {
 
 impl SeriesSource for Prometheus {
     fn visit(&self, name: &str, visit: &mut dyn FnMut(SeriesView<'_>)) {
-        for (state, _) in self.series.iter().zip(&self.names).filter(|(_, own)| *own == name) {
+        for (state, _) in self.series.iter().zip(&self.names).filter(|(_, series)| *series == name) {
             for target in &state.targets {
                 visit(SeriesView { labels: &target.labels, points: &target.points, ended: target.ended });
             }
@@ -249,7 +249,7 @@ impl Prometheus {
         let source = Selected { all: self, selector };
         Some(ask_of(sim, now, &rule.query, &source).map(|value| match value {
             QueryValue::Scalar(_) => Vec::new(),
-            QueryValue::Vector(elements) => elements.into_iter().filter(|own| own.value.is_finite()).collect(),
+            QueryValue::Vector(elements) => elements.into_iter().filter(|element| element.value.is_finite()).collect(),
         }))
     }
 }
@@ -276,9 +276,9 @@ fn labels(world: &crate::world::World, series: &SeriesPlan<'_>, workload: Worklo
     let (namespace, name) = (state.name.namespace, state.name.name);
     let mut labels = Labels::new().with("namespace", namespace);
     if series.spec.kind == SeriesKind::IstioRequests {
-        let own = |key: &str| Symbol::existing(key).and_then(|key| state.template.labels.get(key));
-        let app = own("app").unwrap_or_else(|| Symbol::new("unknown"));
-        let canonical = own("app.kubernetes.io/name").or(own("app")).unwrap_or(name);
+        let make = |key: &str| Symbol::existing(key).and_then(|key| state.template.labels.get(key));
+        let app = make("app").unwrap_or_else(|| Symbol::new("unknown"));
+        let canonical = make("app.kubernetes.io/name").or(make("app")).unwrap_or(name);
         let reporter = if pod.is_some() { "destination" } else { "source" };
         for (key, value) in [
             ("reporter", reporter),

@@ -119,9 +119,9 @@ impl Queues {
 
     /// Nothing waits any more somewhere in the queue, or as many messages are done there as arrive.
     pub(super) fn shift(&mut self, sim: &mut Sim<'_>, metrics: &mut MetricsServer, now: SimTime, queue: u32) {
-        let own = &mut self.all[queue as usize];
-        own.shift = None;
-        own.queue.advance(now);
+        let queue_loop = &mut self.all[queue as usize];
+        queue_loop.shift = None;
+        queue_loop.queue.advance(now);
         self.settle(sim, metrics, now, queue as usize);
     }
 
@@ -169,20 +169,20 @@ impl Queues {
 
     /// After any change: tells metrics-server what a worker uses from now on, and re-arms the timer for the queue's own next change.
     fn settle(&mut self, sim: &mut Sim<'_>, metrics: &mut MetricsServer, now: SimTime, queue: usize) {
-        let own = &mut self.all[queue];
-        let ready = own.id.map_or(0, |id| sim.world.workload(id).ready);
-        own.cpu_rate = if ready == 0 { 0 } else { own.queue.cpu_use_micro() / i64::from(ready) };
-        debug_assert!(own.cpu_rate >= 0, "a worker uses {}", own.cpu_rate);
-        if let Some(timer) = own.shift.take() {
+        let queue_loop = &mut self.all[queue];
+        let ready = queue_loop.id.map_or(0, |id| sim.world.workload(id).ready);
+        queue_loop.cpu_rate = if ready == 0 { 0 } else { queue_loop.queue.cpu_use_micro() / i64::from(ready) };
+        debug_assert!(queue_loop.cpu_rate >= 0, "a worker uses {}", queue_loop.cpu_rate);
+        if let Some(timer) = queue_loop.shift.take() {
             sim.queue.cancel(timer);
         }
-        if let Some(workload) = own.id {
+        if let Some(workload) = queue_loop.id {
             let rate = self.all.iter().filter(|other| other.id == Some(workload)).map(|other| other.cpu_rate).sum();
             metrics.set_worker_use(workload, rate, now);
         }
-        let own = &mut self.all[queue];
-        own.shift =
-            own.queue.next_change().map(|at| sim.queue.schedule(at, class::LOAD, LoadEvent::QueueShift(queue as u32)));
+        let queue_loop = &mut self.all[queue];
+        queue_loop.shift =
+            queue_loop.queue.next_change().map(|at| sim.queue.schedule(at, class::LOAD, LoadEvent::QueueShift(queue as u32)));
     }
 }
 

@@ -56,8 +56,8 @@ impl Quotas {
     pub(super) fn apply(&mut self, sim: &mut Sim<'_>, now: SimTime, quota: &ResourceQuota) {
         sim.world.note(now, EventKind::ManifestApplied, None, format!("ResourceQuota {}", quota.name));
         let known = self.of.entry(quota.name.namespace).or_default();
-        match known.iter_mut().find(|own| own.name == quota.name) {
-            Some(own) => *own = quota.clone(),
+        match known.iter_mut().find(|item| item.name == quota.name) {
+            Some(item) => *item = quota.clone(),
             None => known.push(quota.clone()),
         }
     }
@@ -68,9 +68,9 @@ impl Quotas {
             self.refused.remove(&workload);
             return true;
         };
-        let own = self.refused.entry(workload).or_insert(Refused { count: 0, again: now });
+        let refused = self.refused.entry(workload).or_insert(Refused { count: 0, again: now });
         // What is refused at one instant is one attempt.
-        if own.count > 0 && own.again > now {
+        if refused.count > 0 && refused.again > now {
             return false;
         }
         let is_job = matches!(
@@ -78,12 +78,12 @@ impl Quotas {
             WorkloadKind::Job | WorkloadKind::CronJob | WorkloadKind::ScaledJob
         );
         let (first, longest) = if is_job { (BACK_OFF.1, LONGEST.1) } else { (BACK_OFF.0, LONGEST.0) };
-        let wait = (first * i64::from(1_u32 << own.count.min(20))).min(longest);
-        own.count += 1;
-        own.again = now + wait;
+        let wait = (first * i64::from(1_u32 << refused.count.min(20))).min(longest);
+        refused.count += 1;
+        refused.again = now + wait;
         // Otherwise refusals of one instant would count as several attempts.
-        debug_assert!(own.again > now, "a refused controller waits");
-        if own.count == 1 {
+        debug_assert!(refused.again > now, "a refused controller waits");
+        if refused.count == 1 {
             sim.world.note(now, EventKind::FailedCreate, Some(workload), why);
         }
         sim.queue.schedule(now + wait, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
@@ -128,8 +128,8 @@ impl Quotas {
         workload: WorkloadId,
         revision: u32,
     ) -> Option<String> {
-        let own = sim.world.workload(workload);
-        let (namespace, kind) = (own.name.namespace, own.kind);
+        let this_workload = sim.world.workload(workload);
+        let (namespace, kind) = (this_workload.name.namespace, this_workload.kind);
         let template = sim.world.template_of(workload, revision);
         if let Some(why) = &template.refused {
             return Some(why.to_string());
@@ -165,11 +165,11 @@ impl Quotas {
             if storage.claim(namespace, claim.name.as_str()).is_some() {
                 continue;
             }
-            let own = charge(storage, &claim);
-            if let Some(why) = quotas.iter().find_map(|quota| quota.refuses_claim(own, &there)) {
+            let charge = charge(storage, &claim);
+            if let Some(why) = quotas.iter().find_map(|quota| quota.refuses_claim(charge, &there)) {
                 return Some(format!("claim {}: {why}", claim.name));
             }
-            there.push(own);
+            there.push(charge);
         }
         None
     }
@@ -199,8 +199,8 @@ fn charge(storage: &Storage, claim: &PersistentVolumeClaim) -> ClaimCharge {
 fn used(sim: &Sim<'_>, vertical: &Vertical, quota: &ResourceQuota) -> Charge {
     let mut used = Charge::default();
     let mut alike: BTreeMap<SpecId, (i64, &PodSpec)> = BTreeMap::new();
-    for (_, own) in sim.world.workloads().filter(|(_, own)| own.name.namespace == quota.name.namespace) {
-        for &pod in &own.pods {
+    for (_, key) in sim.world.workloads().filter(|(_, item)| item.name.namespace == quota.name.namespace) {
+        for &pod in &key.pods {
             let state = sim.world.pod(pod);
             if state.phase == PodPhase::Gone || !quota.is_for(&state.spec) {
                 continue;

@@ -144,7 +144,7 @@ pub(super) fn apply<'s>(
     let name = ObjectName { namespace: spec.namespace, name: spec.name };
     let target = sim.scaled_workload(spec.namespace, spec.target);
     sim.world.note(now, EventKind::ManifestApplied, target, format!("HorizontalPodAutoscaler {name}"));
-    if let Some(known) = autoscalers.all.iter_mut().find(|own| !own.retired && own.name() == name) {
+    if let Some(known) = autoscalers.all.iter_mut().find(|autoscaler| !autoscaler.retired && autoscaler.name() == name) {
         known.spec = spec;
         known.target = target;
         known.read.clear();
@@ -212,11 +212,11 @@ impl ReplicaLoops<'_> {
         owner: u32,
         keep: Option<&HorizontalPodAutoscaler>,
     ) {
-        for own in &mut self.all {
-            if own.owner == Some(owner) && keep.is_none_or(|keep| keep.name != own.spec.name) {
-                own.retired = true;
-                own.read.clear();
-                if let Some(target) = own.target {
+        for replica_loop in &mut self.all {
+            if replica_loop.owner == Some(owner) && keep.is_none_or(|keep| keep.name != replica_loop.spec.name) {
+                replica_loop.retired = true;
+                replica_loop.read.clear();
+                if let Some(target) = replica_loop.target {
                     sim.world.limit_replicas(target, None, now);
                 }
             }
@@ -226,12 +226,12 @@ impl ReplicaLoops<'_> {
 
     /// The autoscaler of this name is deleted; whether there is one.
     pub(super) fn retire(&mut self, sim: &mut Sim<'_>, now: SimTime, name: ObjectName) -> bool {
-        let Some(own) = self.all.iter_mut().find(|own| !own.retired && own.name() == name) else {
+        let Some(replica_loop) = self.all.iter_mut().find(|replica_loop| !replica_loop.retired && replica_loop.name() == name) else {
             return false;
         };
-        own.retired = true;
-        own.read.clear();
-        if let Some(target) = own.target {
+        replica_loop.retired = true;
+        replica_loop.read.clear();
+        if let Some(target) = replica_loop.target {
             sim.world.limit_replicas(target, None, now);
         }
         self.find_rivals();
@@ -240,10 +240,10 @@ impl ReplicaLoops<'_> {
 
     /// A workload is deleted: whoever scaled it looks for another of its name.
     pub(super) fn target_deleted(&mut self, workload: WorkloadId) {
-        for own in self.all.iter_mut().filter(|own| own.target == Some(workload)) {
-            own.target = None;
-            own.read.clear();
-            own.room = None;
+        for replica_loop in self.all.iter_mut().filter(|replica_loop| replica_loop.target == Some(workload)) {
+            replica_loop.target = None;
+            replica_loop.read.clear();
+            replica_loop.room = None;
         }
         self.find_rivals();
     }
@@ -251,11 +251,11 @@ impl ReplicaLoops<'_> {
     /// Whether an autoscaler whose target has no replicas looks at its metrics: up to 1.36 with a minimum of zero, from 1.37 if it
     /// took the target there itself.
     fn wakes(&self, sim: &Sim<'_>, index: u32) -> bool {
-        let own = &self.all[index as usize];
+        let replica_loop = &self.all[index as usize];
         if sim.setup.policy.versions.kubernetes.has(KubernetesBehaviour::HpaZeroByCondition) {
-            own.state.conditions.scaled_to_zero.is_true()
+            replica_loop.state.conditions.scaled_to_zero.is_true()
         } else {
-            own.spec.min_replicas == Some(0)
+            replica_loop.spec.min_replicas == Some(0)
         }
     }
 
@@ -268,10 +268,10 @@ impl ReplicaLoops<'_> {
         metrics: &[MetricSpec],
         proposals: &[Result<Proposal, MetricProblem>],
     ) {
-        let own = &mut self.all[index as usize];
-        let autoscaler = own.name();
-        if own.read.len() != metrics.len() {
-            own.read = metrics
+        let replica_loop = &mut self.all[index as usize];
+        let autoscaler = replica_loop.name();
+        if replica_loop.read.len() != metrics.len() {
+            replica_loop.read = metrics
                 .iter()
                 .map(|metric| {
                     let (target_value, unit) = target_in_units(metric);
@@ -286,7 +286,7 @@ impl ReplicaLoops<'_> {
                 })
                 .collect();
         }
-        for (position, sample) in own.read.iter_mut().enumerate() {
+        for (position, sample) in replica_loop.read.iter_mut().enumerate() {
             let proposal = proposals.get(position).and_then(|outcome| outcome.as_ref().ok());
             sample.value = proposal.map(|proposal| reported_in_units(proposal.reported, &metrics[position]));
             sample.asks_for = proposal.map(|proposal| u32::try_from(proposal.replicas).unwrap_or(0));
@@ -303,10 +303,10 @@ impl ReplicaLoops<'_> {
         metrics: &[MetricSpec],
         decision: &HpaDecision,
     ) {
-        let own = &mut self.all[index as usize];
+        let replica_loop = &mut self.all[index as usize];
         // A controller repeats its warning at every pass; the record keeps the first of a series.
-        if decision.failure != own.last_failure {
-            own.last_failure.clone_from(&decision.failure);
+        if decision.failure != replica_loop.last_failure {
+            replica_loop.last_failure.clone_from(&decision.failure);
             if let Some(failure) = &decision.failure {
                 sim.world.note(now, EventKind::RescaleFailed, Some(target), failure.as_str());
             }
@@ -371,12 +371,12 @@ pub(super) fn sync(parts: &mut Syncing<'_, '_>, now: SimTime, index: u32) {
     };
     let reads = read_metrics(parts, index, &view, &room.pods, &mut room.reading);
     let readings: SmallVec<[MetricReading<'_>; 1]> = reads.iter().map(MetricRead::as_reading).collect();
-    let own = &mut parts.autoscalers.all[index as usize];
+    let autoscaler = &mut parts.autoscalers.all[index as usize];
     let view = HpaView { readings: &readings, ..view };
-    let decision = hpa::sync(own.spec, &mut own.state, &view, &own.parameters);
+    let decision = hpa::sync(autoscaler.spec, &mut autoscaler.state, &view, &autoscaler.parameters);
     drop(readings);
     room.reading.samples = reads.into_iter().find_map(MetricRead::into_samples).unwrap_or(room.reading.samples);
-    own.room = Some(room);
+    autoscaler.room = Some(room);
     parts.autoscalers.remember(parts.sim, index, target, metrics, &decision.proposals);
     note_planned_maximum(parts.sim, parts.autoscalers, parts.scaled_objects, now, index, &decision.proposals);
     parts.autoscalers.apply_decision(parts.sim, now, index, target, metrics, &decision);
@@ -392,15 +392,15 @@ fn note_planned_maximum(
     index: u32,
     proposals: &[Result<Proposal, MetricProblem>],
 ) {
-    let own = &autoscalers.all[index as usize];
-    let (Some(owner), Some(target)) = (own.owner, own.target) else { return };
+    let autoscaler = &autoscalers.all[index as usize];
+    let (Some(owner), Some(target)) = (autoscaler.owner, autoscaler.target) else { return };
     let is_calendar = scaled_objects.calendar_triggers(owner);
     if !is_calendar.contains(&true) {
         return;
     }
     let asks = |calendar: bool| {
         let mut all = proposals.iter().zip(&is_calendar).filter(|(_, is_calendar)| **is_calendar == calendar);
-        all.any(|(proposal, _)| proposal.as_ref().is_ok_and(|proposal| proposal.replicas >= own.spec.max_replicas))
+        all.any(|(proposal, _)| proposal.as_ref().is_ok_and(|proposal| proposal.replicas >= autoscaler.spec.max_replicas))
     };
     match (asks(false), asks(true)) {
         (true, _) => sim.world.plan_maximum(target, false, now),

@@ -46,7 +46,7 @@ pub(super) fn restart(
 ) {
     let ended = now + stops_in;
     let wait = match back_offs.get(&pod) {
-        Some(own) if ended.saturating_since(own.started) <= FORGOTTEN => own.wait,
+        Some(back_off) if ended.saturating_since(back_off.started) <= FORGOTTEN => back_off.wait,
         _ => SimDuration::ZERO,
     };
     let again = ended + until_look(sim, pod, wait);
@@ -60,9 +60,9 @@ pub(super) fn restart(
 
 /// The containers end once the listeners know that the pod serves no more: until then it uses memory.
 pub(super) fn containers_end(sim: &mut Sim<'_>, back_offs: &mut BackOffs, now: SimTime, pod: PodId) {
-    let Some(own) = back_offs.get_mut(&pod) else { return };
-    sim.world.restart_pod(pod, now, &std::mem::take(&mut own.why));
-    sim.queue.schedule(own.started + kubelet::CONTAINER_START, class::MACHINES, KubeletEvent::PodStarted(pod));
+    let Some(back_off) = back_offs.get_mut(&pod) else { return };
+    sim.world.restart_pod(pod, now, &std::mem::take(&mut back_off.why));
+    sim.queue.schedule(back_off.started + kubelet::CONTAINER_START, class::MACHINES, KubeletEvent::PodStarted(pod));
 }
 
 /// The longest wait, as far as the kubelet of the release can be set up.

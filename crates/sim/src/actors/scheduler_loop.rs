@@ -91,7 +91,7 @@ struct PodEntry {
 impl SchedulerLoop {
     pub(super) fn new(setup: &Setup<'_>, streams: Streams) -> Self {
         let services = setup.policy.manifests.services.iter();
-        let services = services.map(|own| Service { namespace: own.name.namespace, selector: own.selector.clone() });
+        let services = services.map(|service| Service { namespace: service.name.namespace, selector: service.selector.clone() });
         Self {
             view: ClusterView::new(services.collect(), setup.namespaces()),
             scheduler: Scheduler::new(setup.scheduler.clone()),

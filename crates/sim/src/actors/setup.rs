@@ -171,10 +171,10 @@ impl Setup<'_> {
     pub fn namespaces(&self) -> impl Iterator<Item = (Symbol, Labels)> {
         let later = self.scenario.timeline.iter().filter_map(|timed| timed.action.applied());
         let found = self.initial.iter().flat_map(|initial| {
-            let of_nodes = initial.nodes.iter().flat_map(|own| &own.found.pods);
+            let of_nodes = initial.nodes.iter().flat_map(|node| &node.found.pods);
             of_nodes.chain(initial.waiting.iter().copied()).map(|pod| pod.namespace)
         });
-        let later = Namespaces::from_objects(later.map(|own| &**own)).into_iter().map(|(name, _)| name);
+        let later = Namespaces::from_objects(later.map(|item| &**item)).into_iter().map(|(name, _)| name);
         Namespaces::from_objects([&*self.policy.manifests]).with(found).with(later).into_iter()
     }
 
@@ -188,7 +188,7 @@ impl Setup<'_> {
     pub fn node_of_group(&self, facts: &InstanceFacts, group: &NodeGroup) -> RealNode {
         let measured = self.scenario.ec2.measured.get(&facts.name).copied().unwrap_or_default();
         let types = group.instance_types.iter().filter_map(|name| self.region.instance_type(*name));
-        let pods = pods_by_eks(group, types.map(|own| &*own.facts), self.pod_addresses());
+        let pods = pods_by_eks(group, types.map(|instance_type| &*instance_type.facts), self.pod_addresses());
         node_of_group(facts, group, measured, pods)
     }
 
@@ -312,8 +312,8 @@ pub struct Example {
 impl InitialPlan<'_> {
     /// What a node of this group or NodePool with this type offers, if there is one.
     pub fn example(&self, origin: NodeOrigin, instance_type: Symbol) -> Option<&RealNode> {
-        let found = self.examples.iter().find(|own| own.origin == origin && own.instance_type == instance_type);
-        found.map(|own| &own.offers)
+        let found = self.examples.iter().find(|example| example.origin == origin && example.instance_type == instance_type);
+        found.map(|example| &example.offers)
     }
 
     /// Whether it comes from a dump, and not from nodes among manifests.

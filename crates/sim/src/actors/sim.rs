@@ -176,7 +176,7 @@ impl<'s> Sim<'s> {
         let name = ObjectName { namespace, name: target.name };
         let kind = target.kind.as_str();
         let mut workloads = self.world.workloads();
-        workloads.find(|(_, own)| own.name == name && own.kind.as_str() == kind && !own.deleted).map(|(id, _)| id)
+        workloads.find(|(_, workload)| workload.name == name && workload.kind.as_str() == kind && !workload.deleted).map(|(id, _)| id)
     }
 
     /// A number that stands for the pod's random UID.

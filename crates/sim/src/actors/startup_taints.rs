@@ -199,16 +199,16 @@ impl StartupTaints {
     /// Schedules the removals whose time is known now, because what they wait for is Ready.
     pub(super) fn check(&mut self, sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
         let Some(pending) = self.pending.get(&node) else { return };
-        let is_ready = |own: &Pending| match own.removal.daemon_set {
+        let is_ready = |pending: &Pending| match pending.removal.daemon_set {
             Some(name) => has_ready_daemon(sim, node, name),
             None => sim.world.node(node).ready,
         };
         let due: Vec<bool> = pending.iter().map(|taint| !taint.is_due && is_ready(taint)).collect();
         let Some(pending) = self.pending.get_mut(&node) else { return };
-        for (own, _) in pending.iter_mut().zip(due).filter(|(_, is_due)| *is_due) {
-            own.is_due = true;
-            let event = NodeEvent::StartupTaintRemoved(node, own.taint.key);
-            sim.queue.schedule(now + own.removal.after, class::MACHINES, event);
+        for (key, _) in pending.iter_mut().zip(due).filter(|(_, is_due)| *is_due) {
+            key.is_due = true;
+            let event = NodeEvent::StartupTaintRemoved(node, key.taint.key);
+            sim.queue.schedule(now + key.removal.after, class::MACHINES, event);
         }
     }
 

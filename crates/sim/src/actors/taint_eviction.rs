@@ -44,8 +44,8 @@ impl TaintEvictions {
     /// A node is there when the run begins, with its pods; of its taints these were added at these instants. The patience of a pod counts since the
     /// first of them, or since the pod was made: what was due by now happens now. Where no taint says since when it is there, it counts from now on.
     pub(super) fn node_found(&mut self, sim: &mut Sim<'_>, now: SimTime, node: NodeId, added: &[(Symbol, SimTime)]) {
-        let own = sim.world.node(node).taints.iter().filter(|taint| concerns(taint));
-        let keys: Vec<Symbol> = own.map(|taint| taint.key).collect();
+        let this_taint = sim.world.node(node).taints.iter().filter(|taint| concerns(taint));
+        let keys: Vec<Symbol> = this_taint.map(|taint| taint.key).collect();
         if keys.is_empty() {
             return;
         }
@@ -115,7 +115,7 @@ fn concerns(taint: &Taint) -> bool {
 fn patience<'t>(taints: impl Iterator<Item = &'t Taint>, tolerations: &[Toleration]) -> Patience {
     let mut shortest = None;
     for taint in taints {
-        let Some(used) = tolerations.iter().find(|own| own.tolerates(taint)) else { return Patience::NotAtAll };
+        let Some(used) = tolerations.iter().find(|toleration| toleration.tolerates(taint)) else { return Patience::NotAtAll };
         shortest = [shortest, used.toleration_seconds].into_iter().flatten().min();
     }
     shortest.map_or(Patience::ForEver, |span| Patience::For(span.max(SimDuration::ZERO)))

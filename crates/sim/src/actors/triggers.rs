@@ -102,8 +102,8 @@ fn read_partitions(queues: &Queues, positions: &[usize], memory: &mut TriggerMem
     let mut partitions = Vec::new();
     for &position in positions {
         let before = memory.committed.get(partitions.len()..).unwrap_or_default();
-        let own = queues.all[position].partitions(before);
-        partitions.extend(own);
+        let this_partitions = queues.all[position].partitions(before);
+        partitions.extend(this_partitions);
     }
     memory.committed = partitions.iter().filter_map(|partition| partition.committed).collect();
     partitions

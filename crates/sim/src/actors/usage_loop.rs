@@ -160,9 +160,9 @@ impl Usages {
         if let Some((next, _)) = curve.get(step as usize + 1) {
             sim.queue.schedule(*next, class::LOAD, LoadEvent::MemoryUsageStep(usage, step + 1));
         }
-        let own = &mut self.all[usage as usize];
-        let before = std::mem::replace(&mut own.memory, curve.get(step as usize).map_or(0, |(_, amount)| *amount));
-        if let (Some(workload), true) = (own.id, own.memory > before) {
+        let usage_loop = &mut self.all[usage as usize];
+        let before = std::mem::replace(&mut usage_loop.memory, curve.get(step as usize).map_or(0, |(_, amount)| *amount));
+        if let (Some(workload), true) = (usage_loop.id, usage_loop.memory > before) {
             self.look_at_all(sim, workload);
         }
     }
@@ -170,10 +170,10 @@ impl Usages {
     /// A workload has come to be: what is stated of it finds it.
     pub(super) fn workload_applied(&mut self, sim: &Sim<'_>, workload: WorkloadId) {
         let name = sim.world.workload(workload).name;
-        for own in self.all.iter_mut().filter(|own| own.workload == name) {
-            own.id = Some(workload);
+        for item in self.all.iter_mut().filter(|usage_loop| usage_loop.workload == name) {
+            item.id = Some(workload);
         }
-        self.of = OfWorkloads::new(self.all.iter().map(|own| own.id));
+        self.of = OfWorkloads::new(self.all.iter().map(|item| item.id));
     }
 
     /// What is stated of a workload.
@@ -202,21 +202,21 @@ impl Usages {
 
     /// Tells metrics-server what one Ready pod uses: what is stated, up to its limit.
     fn take_cpu(&mut self, sim: &Sim<'_>, metrics: &mut MetricsServer, now: SimTime, usage: usize) {
-        let own = &self.all[usage];
-        let Some(id) = own.id else { return };
+        let usage_loop = &self.all[usage];
+        let Some(id) = usage_loop.id else { return };
         let workload = sim.world.workload(id);
-        let wanted = own.share(own.cpu, workload.ready);
+        let wanted = usage_loop.share(usage_loop.cpu, workload.ready);
         let (mut pods, mut held_back, mut used) = (0_i64, 0_i64, 0_i128);
         for pod in workload.pods.iter().map(|&pod| sim.world.pod(pod)).filter(|pod| pod.is_ready()) {
-            let limit = cpu_limit(&pod.spec, own.container).map_or(i64::MAX, |milli| milli.saturating_mul(1_000));
+            let limit = cpu_limit(&pod.spec, usage_loop.container).map_or(i64::MAX, |milli| milli.saturating_mul(1_000));
             pods += 1;
             held_back += i64::from(wanted > limit);
             used += i128::from(wanted.min(limit));
         }
         let rate = i64::try_from(used / i128::from(pods.max(1))).unwrap_or(i64::MAX);
-        let own = &mut self.all[usage];
-        own.spend(now);
-        own.pods = (pods, held_back);
+        let usage_loop = &mut self.all[usage];
+        usage_loop.spend(now);
+        usage_loop.pods = (pods, held_back);
         metrics.set_usage((usage, id), rate, now);
     }
 
@@ -224,7 +224,7 @@ impl Usages {
     pub(super) fn start_up(&self, sim: &Sim<'_>, pod: PodId) -> SmallVec<[StartUp; 1]> {
         let state = sim.world.pod(pod);
         let ready = sim.world.workload(state.workload).ready;
-        let besides: i64 = self.usages_of(state.workload).map(|own| own.share(own.cpu, ready)).sum();
+        let besides: i64 = self.usages_of(state.workload).map(|usage| usage.share(usage.cpu, ready)).sum();
         let plans = self.of.indices(state.workload).iter().map(|&usage| &sim.setup.usages[usage]);
         let stated = plans.filter_map(|plan| {
             let (rate, length) = plan.start_up?;
@@ -239,23 +239,23 @@ impl Usages {
     pub(super) fn memory_of_others(&self, sim: &Sim<'_>, pod: PodId, container: &str) -> i64 {
         let state = sim.world.pod(pod);
         let ready = sim.world.workload(state.workload).ready;
-        let others = self.usages_of(state.workload).filter(|own| {
-            let name = own.container;
+        let others = self.usages_of(state.workload).filter(|usage| {
+            let name = usage.container;
             name.is_some_and(|name| name.as_str() != container && state.spec.has_container(name.as_str()))
         });
-        others.map(|own| own.share(own.memory, ready).saturating_mul(1_000)).sum()
+        others.map(|other| other.share(other.memory, ready).saturating_mul(1_000)).sum()
     }
 
     /// CPU that the scenario states at present of one container of a pod, and of the pod, in thousandths: of what names no container each app
     /// container has its part.
     pub(super) fn stated_cpu(&self, sim: &Sim<'_>, metrics: &MetricsServer, pod: PodId, container: &str) -> (i64, i64) {
         let state = sim.world.pod(pod);
-        let (mut own, mut shared, mut all) = (0_i64, 0_i64, 0_i64);
+        let (mut number, mut shared, mut all) = (0_i64, 0_i64, 0_i64);
         for &usage in self.of.indices(state.workload) {
             let rate = metrics.rate_of_usage(usage);
             all += rate;
             match self.all[usage].container.filter(|name| state.spec.has_container(name.as_str())) {
-                Some(name) if name.as_str() == container => own += rate,
+                Some(name) if name.as_str() == container => number += rate,
                 Some(_) => {}
                 None => shared += rate,
             }
@@ -264,9 +264,9 @@ impl Usages {
         if let Some(place) = place.filter(|_| shared > 0) {
             let none: SmallVec<[i64; 2]> = state.spec.containers.iter().map(|_| 0).collect();
             let parts = divided(shared, &none, &weights(sim, pod, ResourceName::CPU));
-            own += parts.get(place).copied().unwrap_or(0);
+            number += parts.get(place).copied().unwrap_or(0);
         }
-        (own / 1_000, all / 1_000)
+        (number / 1_000, all / 1_000)
     }
 
     /// CPU that a container of a pod uses more while it starts, by what names it, in thousandths.
@@ -274,9 +274,9 @@ impl Usages {
         let state = sim.world.pod(pod);
         let Some(started) = state.started else { return 0 };
         let plans = self.of.indices(state.workload).iter().map(|&usage| &sim.setup.usages[usage]);
-        let own = plans.filter(|plan| plan.container.is_some_and(|name| name.as_str() == container));
+        let plans = plans.filter(|plan| plan.container.is_some_and(|name| name.as_str() == container));
         let rates =
-            own.filter_map(|plan| plan.start_up.filter(|(_, length)| now < started + *length).map(|(rate, _)| rate));
+            plans.filter_map(|plan| plan.start_up.filter(|(_, length)| now < started + *length).map(|(rate, _)| rate));
         rates.sum::<i64>() / 1_000
     }
 
@@ -306,7 +306,7 @@ impl Usages {
             sim.queue.schedule_in(LOOK, class::MACHINES, LoadEvent::MemoryLook(pod));
         }
         let workload = sim.world.pod(pod).workload;
-        if self.usages_of(workload).any(|own| own.states_memory) {
+        if self.usages_of(workload).any(|usage| usage.states_memory) {
             self.look_at_node_of(sim, pod);
         }
     }
@@ -324,14 +324,14 @@ impl Usages {
     /// places after those of the app containers. Where they exceed the limit of the whole pod together, the one that uses most.
     pub(super) fn over_limit(&self, sim: &Sim<'_>, pod: PodId) -> Option<(usize, i64, i64)> {
         let state = sim.world.pod(pod);
-        let states_memory = || self.usages_of(state.workload).any(|own| own.states_memory);
+        let states_memory = || self.usages_of(state.workload).any(|usage| usage.states_memory);
         if state.phase != PodPhase::Running || !state.is_active() || !states_memory() {
             return None;
         }
         let ready = sim.world.workload(state.workload).ready;
-        let used_by_sidecar = |own: &Container| {
+        let used_by_sidecar = |container: &Container| {
             let usages = self.usages_of(state.workload).filter(|usage| usage.states_memory);
-            let named = usages.filter(|usage| usage.container.is_some_and(|name| name.as_str() == own.name));
+            let named = usages.filter(|usage| usage.container.is_some_and(|name| name.as_str() == container.name));
             named.map(|usage| usage.share(usage.memory, ready)).sum::<i64>()
         };
         let mut used = self.memory_of_containers(sim, pod, None).unwrap_or_default();
@@ -343,10 +343,10 @@ impl Usages {
     /// At the end of a run: how long pods were held back.
     pub(super) fn conclude(&mut self, sim: &mut Sim<'_>, now: SimTime) {
         for usage in 0..self.all.len() {
-            let own = &mut self.all[usage];
-            own.spend(now);
-            if let (Some(workload), true) = (own.id, own.spent.0 > SimDuration::ZERO) {
-                let facts = ThrottledFacts { workload, throttled: own.spent.1, ready: own.spent.0 };
+            let usage_loop = &mut self.all[usage];
+            usage_loop.spend(now);
+            if let (Some(workload), true) = (usage_loop.id, usage_loop.spent.0 > SimDuration::ZERO) {
+                let facts = ThrottledFacts { workload, throttled: usage_loop.spent.1, ready: usage_loop.spent.0 };
                 sim.world.note_throttled(facts);
             }
         }
@@ -356,8 +356,8 @@ impl Usages {
 /// The CPU limit of a container, or of the pod where all have one.
 fn cpu_limit(spec: &PodSpec, container: Option<Symbol>) -> Option<i64> {
     let Some(name) = container else { return spec.cpu_limit_milli() };
-    let own = spec.containers.iter().chain(spec.sidecars()).find(|own| own.name == name.as_str())?;
-    own.limits.find(ResourceName::CPU).filter(|limit| *limit > 0)
+    let container = spec.containers.iter().chain(spec.sidecars()).find(|container| container.name == name.as_str())?;
+    container.limits.find(ResourceName::CPU).filter(|limit| *limit > 0)
 }
 
 /// Memory of one pod that the scenario states, in bytes; `None` where it states none.
@@ -376,9 +376,9 @@ pub(super) fn memory_of_pod(
     (spec, ready): (&PodSpec, u32),
 ) -> StatedMemory {
     let mut stated = StatedMemory::default();
-    for own in of.indices(workload).iter().map(|&usage| &usages[usage]).filter(|own| own.states_memory) {
-        let amount = own.share(own.memory, ready);
-        let (part, amount) = match sidecar_of(spec, own) {
+    for usage in of.indices(workload).iter().map(|&usage| &usages[usage]).filter(|usage| usage.states_memory) {
+        let amount = usage.share(usage.memory, ready);
+        let (part, amount) = match sidecar_of(spec, usage) {
             Some(sidecar) => {
                 let limit = sidecar.limits.find(ResourceName::MEMORY).unwrap_or(i64::MAX);
                 (&mut stated.sidecars, amount.min(limit))
@@ -403,13 +403,13 @@ fn sidecar_of<'s>(spec: &'s PodSpec, usage: &UsageLoop) -> Option<&'s Container>
 }
 
 /// What the containers of a pod use of a resource: `shared` by all in the proportion of `weights`, the rest each by itself.
-pub(super) fn divided(shared: i64, own: &[i64], weights: &[i64]) -> SmallVec<[i64; 2]> {
+pub(super) fn divided(shared: i64, numbers: &[i64], weights: &[i64]) -> SmallVec<[i64; 2]> {
     let all: i128 = weights.iter().map(|weight| i128::from(*weight)).sum();
     let part = |weight: i64| match all {
         0 => i128::from(shared) / i128::from(weights.len().max(1) as i64),
         _ => i128::from(shared) * i128::from(weight) / all,
     };
-    let amounts = weights.iter().zip(own).map(|(&weight, &own)| own + i64::try_from(part(weight)).unwrap_or(i64::MAX));
+    let amounts = weights.iter().zip(numbers).map(|(&weight, &number)| number + i64::try_from(part(weight)).unwrap_or(i64::MAX));
     amounts.collect()
 }
 
@@ -422,7 +422,7 @@ pub(super) fn weights(sim: &Sim<'_>, pod: PodId, resource: ResourceName) -> Smal
 
 /// What the containers of a template request of a resource.
 pub(super) fn weights_of(template: &PodSpec, resource: ResourceName) -> SmallVec<[i64; 2]> {
-    template.containers.iter().map(|own| own.effective_requests().get(resource)).collect()
+    template.containers.iter().map(|container| container.effective_requests().get(resource)).collect()
 }
 
 /// The same by what is stated of the pod's workload, of which so many pods are Ready.
@@ -432,22 +432,22 @@ pub(super) fn memory_by<'u, W: AsRef<[i64]>>(
     for_requests: Option<i64>,
     weights: impl FnOnce() -> W,
 ) -> Option<SmallVec<[i64; 2]>> {
-    let mut own: SmallVec<[i64; 2]> = spec.containers.iter().map(|_| 0).collect();
+    let mut small_vec: SmallVec<[i64; 2]> = spec.containers.iter().map(|_| 0).collect();
     let (mut shared, mut known) = (for_requests.unwrap_or(0), for_requests.is_some());
     for usage in usages.filter(|usage| usage.states_memory && sidecar_of(spec, usage).is_none()) {
         known = true;
         let amount = usage.share(usage.memory, ready);
         let place = usage.container.and_then(|name| place_of(spec, name));
         match place {
-            Some(place) => own[place] += amount,
+            Some(place) => small_vec[place] += amount,
             None => shared += amount,
         }
     }
-    known.then(|| match &mut own[..] {
+    known.then(|| match &mut small_vec[..] {
         // There is nothing to divide.
         [only] => {
             *only += shared;
-            own
+            small_vec
         }
         all => divided(shared, all, weights().as_ref()),
     })
@@ -455,20 +455,20 @@ pub(super) fn memory_by<'u, W: AsRef<[i64]>>(
 
 /// The place of a container in its pod, sidecars left out.
 pub(super) fn place_of(spec: &PodSpec, name: Symbol) -> Option<usize> {
-    spec.containers.iter().position(|own| own.name == name.as_str())
+    spec.containers.iter().position(|container| container.name == name.as_str())
 }
 
 /// The container that is killed where containers and sidecars use so much memory: its place, what is used, and the limit of that.
 fn first_over(spec: &PodSpec, used: &[i64]) -> Option<(usize, i64, i64)> {
-    let limits = spec.containers.iter().chain(spec.sidecars()).map(|own| own.limits.find(ResourceName::MEMORY));
-    let mut own = used.iter().zip(limits).enumerate();
+    let limits = spec.containers.iter().chain(spec.sidecars()).map(|container| container.limits.find(ResourceName::MEMORY));
+    let mut item = used.iter().zip(limits).enumerate();
     let over = |(place, (&used, limit)): (usize, (&i64, Option<i64>))| {
         limit.filter(|limit| used > *limit).map(|limit| (place, used, limit))
     };
-    own.find_map(over).or_else(|| {
+    item.find_map(over).or_else(|| {
         let limit = spec.pod_limit(ResourceName::MEMORY)?;
-        let together = used.iter().fold(0_i64, |sum, own| sum.saturating_add(*own));
-        let (place, _) = used.iter().enumerate().rev().max_by_key(|(_, own)| **own)?;
+        let together = used.iter().fold(0_i64, |sum, item| sum.saturating_add(*item));
+        let (place, _) = used.iter().enumerate().rev().max_by_key(|(_, item)| **item)?;
         (together > limit).then_some((place, together, limit))
     })
 }

@@ -133,8 +133,8 @@ impl Vertical {
     /// Notes once more whose pods each is for.
     fn index(&mut self) {
         self.of_workloads.clear();
-        for (place, own) in self.autoscalers.iter().enumerate() {
-            if let Some(target) = own.target {
+        for (place, autoscaler) in self.autoscalers.iter().enumerate() {
+            if let Some(target) = autoscaler.target {
                 self.of_workloads.entry(target).or_default().push(place);
             }
         }
@@ -143,8 +143,8 @@ impl Vertical {
     /// The one that a workload's pods belong to: of several the oldest, then the first by name.
     fn position(&self, workload: WorkloadId) -> Option<usize> {
         let all = self.of_workloads.get(&workload)?.iter().map(|&place| (place, &self.autoscalers[place]));
-        let own = all.filter(|(_, own)| !own.retired);
-        own.min_by_key(|(_, own)| (own.spec.created, own.spec.name)).map(|(place, _)| place)
+        let item = all.filter(|(_, autoscaler)| !autoscaler.retired);
+        item.min_by_key(|(_, item)| (item.spec.created, item.spec.name)).map(|(place, _)| place)
     }
 
     fn limits_of(&self, namespace: Symbol) -> NamespaceLimits {
@@ -156,12 +156,12 @@ impl Vertical {
 pub fn namespace_limits(manifests: &Manifests) -> BTreeMap<Symbol, NamespaceLimits> {
     let mut limits: BTreeMap<Symbol, NamespaceLimits> = BTreeMap::new();
     for range in &manifests.limit_ranges {
-        let own = limits.entry(range.name.namespace).or_default();
+        let limits = limits.entry(range.name.namespace).or_default();
         let [min, max, default] = range.of_containers();
-        own.add_container(&Bounds { min: min.clone(), max: max.clone(), default: default.clone() });
+        limits.add_container(&Bounds { min: min.clone(), max: max.clone(), default: default.clone() });
         let [min, max] = range.of_pods();
         if !(min.is_empty() && max.is_empty()) {
-            own.add_pod(&Bounds { min: min.clone(), max: max.clone(), default: Resources::new() });
+            limits.add_pod(&Bounds { min: min.clone(), max: max.clone(), default: Resources::new() });
         }
     }
     limits
@@ -173,17 +173,17 @@ impl Vertical {
         let name = spec.name;
         let target = sim.scaled_workload(name.namespace, spec.target);
         sim.world.note(now, EventKind::ManifestApplied, target, format!("VerticalPodAutoscaler {name}"));
-        let named = |own: &Autoscaler| !own.retired && own.spec.name == name;
+        let named = |autoscaler: &Autoscaler| !autoscaler.retired && autoscaler.spec.name == name;
         let known = self.autoscalers.iter().position(named);
         let place = known.unwrap_or_else(|| self.add(sim, spec, target));
         let selector = target.map(|target| sim.world.workload(target).selector.clone()).unwrap_or_default();
         let of_target = ObjectName { namespace: name.namespace, name: spec.target.name };
         let usages = sim.setup.usages.iter().enumerate().filter(|(_, plan)| plan.workload == of_target);
-        let own = &mut self.autoscalers[place];
-        own.usages = usages.map(|(usage, _)| usage).collect();
-        let recommendation = own.spec.recommendation.take();
-        own.spec = VerticalPodAutoscaler { recommendation, ..spec.clone() };
-        (own.selector, own.target) = (selector, target);
+        let autoscaler = &mut self.autoscalers[place];
+        autoscaler.usages = usages.map(|(usage, _)| usage).collect();
+        let recommendation = autoscaler.spec.recommendation.take();
+        autoscaler.spec = VerticalPodAutoscaler { recommendation, ..spec.clone() };
+        (autoscaler.selector, autoscaler.target) = (selector, target);
         self.index();
         self.begin(sim);
     }
@@ -227,8 +227,8 @@ impl Vertical {
     /// A VerticalPodAutoscaler is deleted; whether there was one of that name. Its pods keep what they have.
     pub(super) fn retire(&mut self, name: ObjectName) -> bool {
         let all = &mut self.autoscalers;
-        let found = all.iter_mut().find(|own| !own.retired && own.spec.name == name);
-        found.map(|own| own.retired = true).is_some()
+        let found = all.iter_mut().find(|autoscaler| !autoscaler.retired && autoscaler.spec.name == name);
+        found.map(|autoscaler| autoscaler.retired = true).is_some()
     }
 
     /// The admission controller changes a pod that is being made.
@@ -255,13 +255,13 @@ impl Vertical {
         spec: &PodSpec,
     ) -> Option<(PodSpec, Option<usize>)> {
         let place = self.position(workload)?;
-        let (own, of) = (&self.autoscalers[place], sim.world.workload(workload));
+        let (autoscaler, of) = (&self.autoscalers[place], sim.world.workload(workload));
         let limits = self.limits_of(of.name.namespace);
-        let admitted = admission(&own.spec, &container_states(spec), of.kind != WorkloadKind::Pods, &limits);
+        let admitted = admission(&autoscaler.spec, &container_states(spec), of.kind != WorkloadKind::Pods, &limits);
         if admitted.untouched.is_some() {
             return None;
         }
-        Some((respecified(spec, &admitted.containers)?, own.facts))
+        Some((respecified(spec, &admitted.containers)?, autoscaler.facts))
     }
 
     /// What a pod is to become once there is room on its node, if it waits for that.
@@ -276,21 +276,21 @@ impl Vertical {
         }
         let state = sim.world.pod(pod);
         let Some(place) = self.position(state.workload) else { return };
-        let Some(own) = state.spec.containers.get(container) else { return };
-        let (name, request_bytes) = (Symbol::new(&own.name), own.effective_requests().memory_bytes());
+        let Some(container) = state.spec.containers.get(container) else { return };
+        let (name, request_bytes) = (Symbol::new(&container.name), container.effective_requests().memory_bytes());
         let ran_for = state.started.map_or(SimDuration::ZERO, |started| now - started);
         let ended = self.terminations.entry(pod).or_default();
         ended.retain(|last| last.container != name);
         ended.push(LastTermination { container: name, out_of_memory: true, ran_for });
         let at = self.calendar(now);
-        let own = &mut self.autoscalers[place];
-        let policy = own.spec.policy_of(name).cloned();
-        if let Some(tracked) = own.pods.get(&pod) {
+        let autoscaler = &mut self.autoscalers[place];
+        let policy = autoscaler.spec.policy_of(name).cloned();
+        if let Some(tracked) = autoscaler.pods.get(&pod) {
             let kill = OutOfMemory { at, request_bytes };
             // One that is older than the window of its memory does not count.
-            let _ = own.recommender.out_of_memory((tracked.name, name), kill, policy.as_ref(), at);
+            let _ = autoscaler.recommender.out_of_memory((tracked.name, name), kill, policy.as_ref(), at);
         }
-        if let Some(facts) = own.facts {
+        if let Some(facts) = autoscaler.facts {
             sim.world.vertical_means(facts).out_of_memory += 1;
         }
     }
@@ -298,25 +298,25 @@ impl Vertical {
 
 /// What the containers of a pod request and where their limits are.
 pub fn container_states(spec: &PodSpec) -> Vec<ContainerState> {
-    let state = |own: &Container| ContainerState {
-        name: Symbol::new(&own.name),
-        requests: own.effective_requests(),
-        limits: own.limits.clone(),
+    let state = |container: &Container| ContainerState {
+        name: Symbol::new(&container.name),
+        requests: container.effective_requests(),
+        limits: container.limits.clone(),
     };
     spec.containers.iter().map(state).collect()
 }
 
 /// A pod's specification with other requests and limits; `None` if they are what they were.
 pub fn respecified(spec: &PodSpec, containers: &[AdmittedContainer]) -> Option<PodSpec> {
-    let same = |(own, new): (&Container, &AdmittedContainer)| {
-        own.effective_requests() == new.requests && own.limits == new.limits
+    let same = |(container, new): (&Container, &AdmittedContainer)| {
+        container.effective_requests() == new.requests && container.limits == new.limits
     };
     if spec.containers.iter().zip(containers).all(same) {
         return None;
     }
     let mut changed = spec.clone();
-    for (own, new) in changed.containers.iter_mut().zip(containers) {
-        (own.requests, own.limits) = (new.requests.clone(), new.limits.clone());
+    for (container, new) in changed.containers.iter_mut().zip(containers) {
+        (container.requests, container.limits) = (new.requests.clone(), new.limits.clone());
     }
     Some(changed)
 }

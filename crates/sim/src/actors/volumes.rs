@@ -126,7 +126,7 @@ impl Volumes {
     fn bill(&mut self, volume: &PersistentVolume, from: SimTime) {
         let Some(gib) = volume.gib.filter(|_| volume.driver == Some(well_known::EBS_DRIVER)) else { return };
         let expressions = volume.node_affinity.iter().flat_map(|term| &term.expressions);
-        let zone = expressions.filter(|own| own.key == well_known::ZONE).find_map(|own| own.values.first().copied());
+        let zone = expressions.filter(|expression| expression.key == well_known::ZONE).find_map(|expression| expression.values.first().copied());
         let class = self.storage.disk_of(volume);
         if self.disk_of.get(&volume.name).is_some_and(|&place| self.disks[place].until.is_none()) {
             // It has been retained, and is billed since.
@@ -325,11 +325,11 @@ impl Volumes {
         let (claim, node) = (attachment.claim, attachment.node);
         // So that a second event of the same instant finds nothing to do.
         attachment.leaves = None;
-        if let Some(own) = self.of_claim.get_mut(&claim) {
-            own.retain(|&other| other != id);
+        if let Some(claim) = self.of_claim.get_mut(&claim) {
+            claim.retain(|&other| other != id);
         }
-        if let Some(own) = self.on_node.get_mut(&node) {
-            own.retain(|&other| other != id);
+        if let Some(node) = self.on_node.get_mut(&node) {
+            node.retain(|&other| other != id);
         }
         let mut waiting = self.waiting.remove(&claim).unwrap_or_default();
         waiting.extend(self.over_limit.remove(&node).unwrap_or_default());
@@ -458,12 +458,12 @@ impl Volumes {
             name.as_str().strip_prefix(stem).is_some_and(|ordinal| ordinal.parse::<u32>().is_ok())
         };
         let claims = self.storage.claims_in_order();
-        let own = claims
+        let this_claim = claims
             .iter()
             .filter(|claim| claim.namespace == set.namespace && stems.iter().any(|stem| has_ordinal(claim.name, stem)));
-        let own: Vec<ObjectName> =
-            own.map(|claim| ObjectName { namespace: claim.namespace, name: claim.name }).collect();
-        for claim in own {
+        let object_names: Vec<ObjectName> =
+            this_claim.map(|claim| ObjectName { namespace: claim.namespace, name: claim.name }).collect();
+        for claim in object_names {
             self.delete_by_hand(sim, claim);
         }
     }
@@ -528,13 +528,13 @@ fn attach_one(
     claim: ClaimName,
 ) -> Result<SimTime, Refusal> {
     let there = volumes.of_claim.get(&claim).cloned().unwrap_or_default();
-    if let Some(&own) = there.iter().find(|&&id| volumes.attachments[id.0 as usize].node == node) {
-        let own = volumes.attachment(own);
-        own.leaves = None;
-        if !own.pods.contains(&pod) {
-            own.pods.push(pod);
+    if let Some(&item) = there.iter().find(|&&id| volumes.attachments[id.0 as usize].node == node) {
+        let attachment = volumes.attachment(item);
+        attachment.leaves = None;
+        if !attachment.pods.contains(&pod) {
+            attachment.pods.push(pod);
         }
-        return Ok(own.ready);
+        return Ok(attachment.ready);
     }
     if let Some(&other) = there.first() {
         let waiting = volumes.waiting.entry(claim).or_default();
@@ -569,7 +569,7 @@ pub(super) fn has_ephemeral(sim: &Sim<'_>, pod: PodId) -> bool {
 ///
 /// Source: Kubernetes 1.36 `pkg/controller/volume/pvcprotection`.
 fn is_used(sim: &Sim<'_>, claim: ClaimName, gone: Option<PodId>) -> bool {
-    let of_namespace = sim.world.workloads().filter(|(_, own)| own.name.namespace == claim.0);
-    let mut pods = of_namespace.flat_map(|(_, own)| &own.pods).filter(|&&pod| Some(pod) != gone);
-    pods.any(|&pod| claims_of(sim, pod).iter().any(|(_, own)| *own == claim))
+    let of_namespace = sim.world.workloads().filter(|(_, item)| item.name.namespace == claim.0);
+    let mut pods = of_namespace.flat_map(|(_, attachment)| &attachment.pods).filter(|&&pod| Some(pod) != gone);
+    pods.any(|&pod| claims_of(sim, pod).iter().any(|(_, key)| *key == claim))
 }

@@ -87,12 +87,12 @@ impl Controllers {
 
     /// What the limits of the controllers' clients came to.
     pub(super) fn limits(&self, rate: CallRate) -> impl Iterator<Item = LimitFacts> {
-        let sets = self.replica_sets.iter().map(|own| ("replicaset-controller", own.limit()));
-        let others = self.limits.iter().flat_map(|own| {
+        let sets = self.replica_sets.iter().map(|replica_set| ("replicaset-controller", replica_set.limit()));
+        let others = self.limits.iter().flat_map(|limit| {
             [
-                ("statefulset-controller", &own.stateful_sets),
-                ("daemonset-controller", &own.daemon_sets),
-                ("job-controller", &own.jobs),
+                ("statefulset-controller", &limit.stateful_sets),
+                ("daemonset-controller", &limit.daemon_sets),
+                ("job-controller", &limit.jobs),
             ]
         });
         sets.chain(others).filter_map(move |(client, limit)| LimitFacts::new(client, rate, limit.used()))
@@ -159,11 +159,11 @@ fn begin_workload(
 
 /// Notes an edit of a workload that the API server refuses, since it changes a field that cannot change.
 fn refuse_edit(sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId, field: &str) {
-    let own = sim.world.workload(workload);
+    let workload = sim.world.workload(workload);
     let text = format!(
         "`{field}` of the {} {} cannot change: nothing of it was changed; delete it first",
-        own.kind.as_str(),
-        own.name
+        workload.kind.as_str(),
+        workload.name
     );
     sim.world.note_unmet(now, text);
 }
@@ -268,7 +268,7 @@ fn create_pod(
 
 /// The active pods of a ReplicaSet that it deletes when it has so many too many, in that order.
 fn surplus(sim: &Sim<'_>, now: SimTime, workload: WorkloadId, revision: u32, count: i64) -> Vec<PodId> {
-    let own: Vec<PodId> = deployments::active_of(sim, workload, revision).collect();
+    let pod_ids: Vec<PodId> = deployments::active_of(sim, workload, revision).collect();
     let mut on_node: FxHashMap<NodeId, u32> = FxHashMap::default();
     for &pod in &sim.world.workload(workload).pods {
         let state = sim.world.pod(pod);
@@ -276,9 +276,9 @@ fn surplus(sim: &Sim<'_>, now: SimTime, workload: WorkloadId, revision: u32, cou
             *on_node.entry(node).or_insert(0) += 1;
         }
     }
-    let views: Vec<VictimView> = own.iter().map(|&pod| victim_view(sim, &on_node, pod, sim.pod_uid(pod))).collect();
+    let views: Vec<VictimView> = pod_ids.iter().map(|&pod| victim_view(sim, &on_node, pod, sim.pod_uid(pod))).collect();
     let victims = victims(&views, usize::try_from(count).unwrap_or(0), now);
-    victims.into_iter().map(|position| own[position]).collect()
+    victims.into_iter().map(|position| pod_ids[position]).collect()
 }
 
 fn victim_view(sim: &Sim<'_>, on_node: &FxHashMap<NodeId, u32>, pod: PodId, uid: u64) -> VictimView {

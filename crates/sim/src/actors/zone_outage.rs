@@ -152,14 +152,14 @@ impl Darkness {
     /// nothing on it comes to an end.
     pub(super) fn node_found(&mut self, sim: &mut Sim<'_>, now: SimTime, node: NodeId, added: &[(Symbol, SimTime)]) {
         let taints = &sim.world.node(node).taints;
-        let evicts = |key: Symbol| taints.iter().any(|own| own.key == key && own.effect == TaintEffect::NoExecute);
+        let evicts = |key: Symbol| taints.iter().any(|taint| taint.key == key && taint.effect == TaintEffect::NoExecute);
         let keys = [well_known::TAINT_UNREACHABLE, well_known::TAINT_NOT_READY];
         let Some(key) = keys.into_iter().find(|&key| evicts(key)) else { return };
         let is_silent = key == well_known::TAINT_UNREACHABLE;
         if is_silent {
             self.0.insert(node, DarkNode { for_good: true, ..DarkNode::default() });
         }
-        let first = added.iter().find(|(own, _)| *own == key).map_or(now, |&(_, at)| at);
+        let first = added.iter().find(|(this_key, _)| *this_key == key).map_or(now, |&(_, at)| at);
         for pod in sim.world.node(node).pods.clone() {
             let Some(patience) = patience(sim, pod, key) else { continue };
             let due = (first.max(sim.world.pod(pod).created) + patience).max(now);

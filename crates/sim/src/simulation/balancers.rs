@@ -28,7 +28,7 @@ pub(super) struct Balancer {
 impl Balancer {
     /// The Services behind it, from when on and until when, in a run that ends at `end`.
     pub(super) fn phases(&self, end: SimTime) -> impl Iterator<Item = (SimTime, SimTime, &[Service])> {
-        let ends = self.phases.iter().skip(1).map(|own| own.0).chain([self.to.unwrap_or(end)]);
+        let ends = self.phases.iter().skip(1).map(|phase| phase.0).chain([self.to.unwrap_or(end)]);
         self.phases.iter().zip(ends).map(|((from, services), to)| (*from, to, &services[..]))
     }
 
@@ -48,19 +48,19 @@ pub(super) fn of_run(scenario: &Scenario, policy: &PolicyVariant, end: SimTime) 
     walk(scenario, policy, end, |at, standing, known| {
         change(&mut all, at, standing.follow(known), &known.services);
     });
-    all.retain(|own: &Balancer| own.to != Some(own.from));
+    all.retain(|balancer: &Balancer| balancer.to != Some(balancer.from));
     all
 }
 
 /// The Services of which a step of the timeline asks in vain for another kind of load balancer, with its time.
 pub(super) fn asked_in_vain(scenario: &Scenario, policy: &PolicyVariant) -> Vec<(SimTime, ObjectName)> {
     let mut found = Vec::new();
-    if scenario.timeline.iter().all(|own| own.action.applied().is_none_or(|newer| newer.services.is_empty())) {
+    if scenario.timeline.iter().all(|step| step.action.applied().is_none_or(|newer| newer.services.is_empty())) {
         return found;
     }
     walk(scenario, policy, SimTime::ZERO + scenario.duration, |at, standing, known| {
-        let in_vain = known.services.iter().filter(|own| standing.asks_in_vain(own));
-        found.extend(in_vain.map(|own| (at, own.name)));
+        let in_vain = known.services.iter().filter(|service| standing.asks_in_vain(service));
+        found.extend(in_vain.map(|vain| (at, vain.name)));
         standing.follow(known);
     });
     found
@@ -77,8 +77,8 @@ fn walk(
     let mut known = policy.manifests.in_front();
     let mut standing = StandingBalancers::of_cluster(policy.auto_mode.is_some());
     follow(SimTime::ZERO, &mut standing, &known);
-    let mut steps: Vec<&TimedAction> = scenario.timeline.iter().filter(|own| own.at < end).collect();
-    steps.sort_by_key(|own| own.at);
+    let mut steps: Vec<&TimedAction> = scenario.timeline.iter().filter(|item| item.at < end).collect();
+    steps.sort_by_key(|step| step.at);
     for together in steps.chunk_by(|one, next| one.at == next.at) {
         let mut changes = false;
         for step in together {
@@ -104,17 +104,17 @@ fn take(action: &Action, known: &mut Manifests, standing: &mut StandingBalancers
 
 /// From `at` on there are those that are called for then, and these Services: of another kind is another one.
 fn change(all: &mut Vec<Balancer>, at: SimTime, called_for: Vec<LoadBalancer>, services: &[Service]) {
-    let is_same = |own: &Balancer, new: &LoadBalancer| own.kind == new.kind && own.caller == new.caller;
-    for own in all.iter_mut().filter(|own| own.to.is_none()) {
-        if !called_for.iter().any(|new| is_same(own, new)) {
-            own.to = Some(at);
+    let is_same = |balancer: &Balancer, new: &LoadBalancer| balancer.kind == new.kind && balancer.caller == new.caller;
+    for balancer in all.iter_mut().filter(|balancer| balancer.to.is_none()) {
+        if !called_for.iter().any(|new| is_same(balancer, new)) {
+            balancer.to = Some(at);
         }
     }
     for new in called_for {
-        let own = |name: &ObjectName| services.iter().find(|own| own.name == *name).cloned();
-        let behind: Vec<Service> = new.services.iter().filter_map(own).collect();
-        match all.iter_mut().find(|own| own.to.is_none() && is_same(own, &new)) {
-            Some(own) => own.serve(at, behind),
+        let matches = |name: &ObjectName| services.iter().find(|service| service.name == *name).cloned();
+        let behind: Vec<Service> = new.services.iter().filter_map(matches).collect();
+        match all.iter_mut().find(|balancer| balancer.to.is_none() && is_same(balancer, &new)) {
+            Some(balancer) => balancer.serve(at, behind),
             None => {
                 let LoadBalancer { kind, caller, .. } = new;
                 all.push(Balancer { kind, caller, from: at, to: None, phases: vec![(at, behind)] });
@@ -146,14 +146,14 @@ mod tests {
             kind: Application,
             maker: BalancerMaker::Controller,
             caller: BalancerCaller::Group(Symbol::new("shop")),
-            services: services.iter().map(|own| name(own)).collect(),
+            services: services.iter().map(|service| name(service)).collect(),
         }
     }
 
     /// Services with the application that each selects.
     fn services(selected: &[(&str, &str)]) -> Vec<Service> {
-        let service = |(own, app): &(&str, &str)| Service {
-            name: name(own),
+        let service = |(text, app): &(&str, &str)| Service {
+            name: name(text),
             selector: Labels::new().with("app", Symbol::new(app)),
             balancer: None,
             keeps_zone: false,
@@ -171,7 +171,7 @@ mod tests {
         change(&mut all, at(0), vec![service(Classic, "web"), group(&["docs"])], &known);
         change(&mut all, at(10), vec![service(Classic, "web"), service(Network, "api"), group(&["docs"])], &known);
         change(&mut all, at(20), vec![service(Network, "web"), service(Network, "api"), group(&["docs"])], &known);
-        let told = |own: &Balancer| (own.kind, own.from.as_secs(), own.to.map(SimTime::as_secs));
+        let told = |balancer: &Balancer| (balancer.kind, balancer.from.as_secs(), balancer.to.map(SimTime::as_secs));
         assert_eq!(
             all.iter().map(told).collect::<Vec<_>>(),
             [(Classic, 0, Some(20)), (Application, 0, None), (Network, 10, None), (Network, 20, None)]
@@ -181,10 +181,10 @@ mod tests {
     #[test]
     fn services_are_behind_it_while_they_are_as_they_are() {
         let mut all = Vec::new();
-        let told = |own: &Balancer| -> Vec<(i64, i64, Vec<String>)> {
-            let phases = own.phases(at(60)).map(|(from, to, services)| {
+        let told = |balancer: &Balancer| -> Vec<(i64, i64, Vec<String>)> {
+            let phases = balancer.phases(at(60)).map(|(from, to, services)| {
                 let app =
-                    |own: &Service| own.selector.get(Symbol::new("app")).map_or("", |app| app.as_str()).to_owned();
+                    |service: &Service| service.selector.get(Symbol::new("app")).map_or("", |app| app.as_str()).to_owned();
                 (from.as_secs(), to.as_secs(), services.iter().map(app).collect())
             });
             phases.collect()
@@ -195,7 +195,7 @@ mod tests {
         change(&mut all, at(20), vec![group(&["docs", "help"])], &services(&[("docs", "docs"), ("help", "help")]));
         change(&mut all, at(30), vec![group(&["docs", "help"])], &services(&[("docs", "old"), ("help", "help")]));
         change(&mut all, at(30), vec![group(&["docs", "help"])], &services(&[("docs", "new"), ("help", "help")]));
-        let of = |names: &[&str]| names.iter().map(|own| (*own).to_owned()).collect::<Vec<_>>();
+        let of = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let phases = [(0, 20, of(&["docs"])), (20, 30, of(&["docs", "help"])), (30, 60, of(&["new", "help"]))];
         assert_eq!(told(&all[0]), phases);
         change(&mut all, at(50), vec![], &services(&[]));

@@ -23,21 +23,21 @@ pub(super) fn traffic(context: &Context<'_>, answered: &[(WorkloadId, f64)], end
     let whole = |requests: f64| libm::round(requests.max(0.0)) as u64;
     let behind = |services: &[Service]| -> f64 {
         let is_behind = |id: WorkloadId| services.iter().any(|service| serves(context, service, id));
-        answered.iter().filter(|own| is_behind(own.0)).map(|own| own.1).sum()
+        answered.iter().filter(|pair| is_behind(pair.0)).map(|pair| pair.1).sum()
     };
     let share = |from: SimTime, to: SimTime| (to - from).as_secs_f64() / (end - SimTime::ZERO).as_secs_f64();
-    let used = |own: &Balancer| {
-        let requests = own.phases(end).map(|(from, to, services)| behind(services) * share(from, to)).sum();
-        BalancerUse { kind: own.kind, requests: whole(requests), from: own.from, to: own.to.unwrap_or(end) }
+    let used = |balancer: &Balancer| {
+        let requests = balancer.phases(end).map(|(from, to, services)| behind(services) * share(from, to)).sum();
+        BalancerUse { kind: balancer.kind, requests: whole(requests), from: balancer.from, to: balancer.to.unwrap_or(end) }
     };
     let cluster = manifests.cluster.as_ref();
-    let near: Vec<Service> = manifests.services.iter().filter(|own| own.keeps_zone).cloned().collect();
+    let near: Vec<Service> = manifests.services.iter().filter(|service| service.keeps_zone).cloned().collect();
     Traffic {
         zones: context.setup.scenario.zones.clone(),
         pulled: context.bytes_pulled(),
         from_ecr: context.bytes_from_ecr(),
         spread: zones_of_load(context, answered),
-        requests: whole(answered.iter().map(|own| own.1).sum()),
+        requests: whole(answered.iter().map(|pair| pair.1).sum()),
         near: whole(behind(&near)),
         balancers: balancers.iter().map(used).collect(),
         ordered_gateways: cluster.map_or(0, |cluster| ordered_gateways(context, cluster)),
@@ -48,7 +48,7 @@ pub(super) fn traffic(context: &Context<'_>, answered: &[(WorkloadId, f64)], end
 /// The number of zones in which pods of workloads with answered requests ran.
 fn zones_of_load(context: &Context<'_>, answered: &[(WorkloadId, f64)]) -> usize {
     let record = context.world.record();
-    let serves = |id: WorkloadId| answered.iter().any(|own| own.0 == id && own.1 > 0.0);
+    let serves = |id: WorkloadId| answered.iter().any(|pair| pair.0 == id && pair.1 > 0.0);
     let pods = record.pods.unnamed().filter(|pod| serves(pod.workload));
     let zones = pods.filter_map(|pod| record.nodes.get(pod.node?.index())?.zone);
     zones.collect::<std::collections::BTreeSet<_>>().len()
@@ -91,7 +91,7 @@ fn releases(context: &Context<'_>) -> Vec<(SimTime, KubernetesVersion)> {
 /// For which times the release of the control plane was under extended support.
 pub(super) fn extended_support(context: &Context<'_>, end: SimTime) -> Vec<(SimTime, SimTime)> {
     let releases = releases(context);
-    let ends = releases.iter().skip(1).map(|own| own.0).chain([end]);
+    let ends = releases.iter().skip(1).map(|release| release.0).chain([end]);
     let spans = releases.iter().zip(ends).filter_map(|(&(from, version), to)| {
         let seconds = support::extended_from(version)? - context.setup.scenario.start.as_second();
         Some((from.max(SimTime::ZERO + SimDuration::from_secs(seconds.max(0))), to))
@@ -180,9 +180,9 @@ pub(super) fn capabilities_without_items(context: &Context<'_>, orders: &EksOrde
 pub(super) fn capability_prices(context: &Context<'_>, orders: &EksOrders) -> Option<String> {
     let region = context.setup.region.name.as_str();
     let billed = context.setup.scenario.ec2.cloud.billing.eks.ordered(orders);
-    let is_guessed = |own: &&eks_fees::CapabilityFee| {
-        let by_list = own.per_hour.is_none() || (own.items > 0 && own.per_item_hour.is_none());
-        by_list && !eks_fees::has_prices(own.kind, region)
+    let is_guessed = |capability_fee: &&eks_fees::CapabilityFee| {
+        let by_list = capability_fee.per_hour.is_none() || (capability_fee.items > 0 && capability_fee.per_item_hour.is_none());
+        by_list && !eks_fees::has_prices(capability_fee.kind, region)
     };
     let names: Vec<&str> = billed.iter().filter(is_guessed).map(|item| item.kind.as_str()).collect();
     (context.setup.region.currency == Currency::Usd && !names.is_empty()).then(|| {

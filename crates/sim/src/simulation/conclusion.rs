@@ -172,8 +172,8 @@ fn windows_nodes(context: &Context<'_>) -> BTreeSet<NodeId> {
 
 /// A warning for each loop that was busy for more than half of the time, or was cut short by a limit.
 fn busy_controllers(loops: &ControllerLoops, duration: SimDuration) -> Vec<String> {
-    let told = |own: ControllerLoop| {
-        let facts = loops.facts(own);
+    let told = |controller_loop: ControllerLoop| {
+        let facts = loops.facts(controller_loop);
         let share = facts.busy.as_secs_f64() / duration.as_secs_f64().max(1e-6);
         let longest = facts.longest.as_secs_f64();
         let cut = match facts.cut {
@@ -184,7 +184,7 @@ fn busy_controllers(loops: &ControllerLoops, duration: SimDuration) -> Vec<Strin
         (share > 0.5 || facts.cut > 0).then(|| {
             format!(
                 "{}: busy {:.0}% of the time, {} runs, longest {longest:.1} s{cut}",
-                own.as_str(),
+                controller_loop.as_str(),
                 share.min(1.0) * 100.0,
                 facts.runs,
             )
@@ -342,7 +342,7 @@ const SHORT_SHARE: f64 = 0.01;
 fn short_of_cpu(models: &[(WorkloadId, &RequestModel)], duration: SimDuration) -> Vec<(WorkloadId, f64)> {
     let most = SHORT_SHARE * duration.as_secs_f64();
     let seconds = models.iter().filter(|(_, model)| model.tally().in_cores);
-    seconds.map(|(workload, model)| (*workload, model.tally().throttled_seconds)).filter(|own| own.1 > most).collect()
+    seconds.map(|(workload, model)| (*workload, model.tally().throttled_seconds)).filter(|pair| pair.1 > most).collect()
 }
 
 /// The workloads whose load was in cores and never in requests.

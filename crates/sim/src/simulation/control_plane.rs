@@ -126,8 +126,8 @@ mod tests {
 
     #[test]
     fn fastest_tier_names_no_other() {
-        let own = way_out_on(ControlPlaneTier::Xl4, 45, CallRate::new(400, 400));
-        assert!(own.ends_with("no larger tier schedules faster"), "{own}");
+        let way_out = way_out_on(ControlPlaneTier::Xl4, 45, CallRate::new(400, 400));
+        assert!(way_out.ends_with("no larger tier schedules faster"), "{way_out}");
     }
 
     #[test]

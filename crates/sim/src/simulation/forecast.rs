@@ -57,9 +57,9 @@ impl RunSizeEstimate {
     pub fn new(scenario: &Scenario, policy: &PolicyVariant, sample_interval: SimDuration) -> Self {
         let all = applied(scenario, policy);
         let days = scenario.duration.as_secs_f64() / 86_400.0;
-        let lasting: u64 = all.iter().map(|own| lasting(own)).sum();
-        let gained = all.iter().map(|own| gains(own)).sum::<u64>() as f64 * ROUNDS_A_DAY * days;
-        let jobs: u64 = all.iter().map(|own| jobs(own, scenario)).sum();
+        let lasting: u64 = all.iter().map(|item| lasting(item)).sum();
+        let gained = all.iter().map(|item| gains(item)).sum::<u64>() as f64 * ROUNDS_A_DAY * days;
+        let jobs: u64 = all.iter().map(|item| jobs(item, scenario)).sum();
         let recorded =
             scenario.pods.as_ref().map_or(0, |trace| trace.rows.iter().map(|row| u64::from(row.count)).sum());
         let pods = lasting.saturating_add(gained as u64).saturating_add(jobs).saturating_add(recorded);
@@ -149,19 +149,19 @@ fn applied<'a>(scenario: &'a Scenario, policy: &'a PolicyVariant) -> Vec<&'a Man
 
 /// Workloads that are sampled.
 fn workloads(all: &[&Manifests]) -> u64 {
-    all.iter().map(|own| (own.deployments.len() + own.stateful_sets.len() + own.jobs.len()) as u64).sum()
+    all.iter().map(|manifests| (manifests.deployments.len() + manifests.stateful_sets.len() + manifests.jobs.len()) as u64).sum()
 }
 
 /// Pods that are there from the start.
 fn lasting(manifests: &Manifests) -> u64 {
-    let deployments = manifests.deployments.iter().map(|own| own.replicas.unwrap_or(1));
-    let sets = manifests.stateful_sets.iter().map(|own| own.replicas.unwrap_or(1));
+    let deployments = manifests.deployments.iter().map(|deployment| deployment.replicas.unwrap_or(1));
+    let sets = manifests.stateful_sets.iter().map(|stateful_set| stateful_set.replicas.unwrap_or(1));
     deployments.chain(sets).map(u64::from).sum::<u64>() + manifests.pods.len() as u64
 }
 
 /// Replicas that autoscalers may add.
 fn gains(manifests: &Manifests) -> u64 {
-    let hpas = manifests.autoscalers.iter().map(|own| (own.min_replicas.unwrap_or(1), own.max_replicas));
+    let hpas = manifests.autoscalers.iter().map(|autoscaler| (autoscaler.min_replicas.unwrap_or(1), autoscaler.max_replicas));
     let gain = |(least, most): (i32, i32)| u64::try_from(most.saturating_sub(least)).unwrap_or(0).min(GAIN_MAX);
     hpas.map(gain).sum()
 }
@@ -169,11 +169,11 @@ fn gains(manifests: &Manifests) -> u64 {
 /// Pods of Jobs.
 fn jobs(manifests: &Manifests, scenario: &Scenario) -> u64 {
     let pods = |spec: &crate::domain::workload::JobSpec| u64::from(spec.completions.unwrap_or(spec.parallelism));
-    let alone: u64 = manifests.jobs.iter().map(|own| pods(&own.spec)).sum();
-    let by_calendar = manifests.cron_jobs.iter().filter(|own| !own.suspended);
-    let again = by_calendar.map(|own| {
-        let calendar = CronCalendar::new(&own.schedule, own.time_zone.as_deref());
-        calendar.map_or(0, |calendar| firings(&calendar, scenario)).saturating_mul(pods(&own.job))
+    let alone: u64 = manifests.jobs.iter().map(|job| pods(&job.spec)).sum();
+    let by_calendar = manifests.cron_jobs.iter().filter(|cron_job| !cron_job.suspended);
+    let again = by_calendar.map(|this_calendar| {
+        let calendar = CronCalendar::new(&this_calendar.schedule, this_calendar.time_zone.as_deref());
+        calendar.map_or(0, |calendar| firings(&calendar, scenario)).saturating_mul(pods(&this_calendar.job))
     });
     alone + again.sum::<u64>()
 }
@@ -205,10 +205,10 @@ fn nodes(all: &[&Manifests]) -> u64 {
         cpu = cpu.saturating_add(u64::from(count) * requests.cpu_milli().unsigned_abs());
         memory = memory.saturating_add(u64::from(count).saturating_mul(requests.memory_bytes().unsigned_abs()));
     };
-    for own in all {
-        own.deployments.iter().for_each(|own| add(own.replicas.unwrap_or(1), &own.template));
-        own.stateful_sets.iter().for_each(|own| add(own.replicas.unwrap_or(1), &own.template));
-        own.pods.iter().for_each(|own| add(1, &own.spec));
+    for manifests in all {
+        manifests.deployments.iter().for_each(|deployment| add(deployment.replicas.unwrap_or(1), &deployment.template));
+        manifests.stateful_sets.iter().for_each(|stateful_set| add(stateful_set.replicas.unwrap_or(1), &stateful_set.template));
+        manifests.pods.iter().for_each(|pod| add(1, &pod.spec));
     }
     cpu.div_ceil(8_000).max(memory.div_ceil(32 << 30)).min(pods)
 }

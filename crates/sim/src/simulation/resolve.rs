@@ -205,7 +205,7 @@ fn warn_about_objects(scenario: &Scenario, policy: &PolicyVariant, warnings: &mu
         ));
     }
     let later = scenario.timeline.iter().filter_map(|step| step.action.applied());
-    let has_pools = std::iter::once(manifests).chain(later).any(|own| !own.node_pools.is_empty());
+    let has_pools = std::iter::once(manifests).chain(later).any(|once| !once.node_pools.is_empty());
     if policy.autoscaler == nodecast_settings::Autoscaler::None && has_pools {
         warnings.add(
             &setup::NO_NODE_AUTOSCALER,
@@ -238,7 +238,7 @@ fn warn_about_gates(scenario: &Scenario, manifests: &Manifests, warnings: &mut C
 /// Pods that name a node which is not there from the start: those that come later are called otherwise.
 fn warn_about_named_nodes(setup: &Setup<'_>, warnings: &mut Caveats) {
     let nodes = setup.initial.iter().flat_map(|initial| &initial.nodes);
-    let there: BTreeSet<&str> = nodes.map(|own| own.found.node.name.as_str()).collect();
+    let there: BTreeSet<&str> = nodes.map(|node| node.found.node.name.as_str()).collect();
     let pods = storage::pods(setup.scenario, &setup.policy.manifests);
     let named = pods.iter().filter_map(|(_, spec)| spec.node_name).filter(|name| !there.contains(name.as_str()));
     let named: Vec<Symbol> = named.collect();
@@ -290,7 +290,7 @@ fn warn_about_reservations(setup: &Setup<'_>, warnings: &mut Caveats) {
 
 /// A load balancer that stands is turned into no other kind.
 fn warn_about_balancers(setup: &Setup<'_>, warnings: &mut Caveats) {
-    if setup.scenario.ec2.cloud.billing.network.load_balancers.is_none_or(|own| own.count.is_some()) {
+    if setup.scenario.ec2.cloud.billing.network.load_balancers.is_none_or(|balancer| balancer.count.is_some()) {
         return;
     }
     for (at, name) in balancers::asked_in_vain(setup.scenario, setup.policy) {
@@ -413,7 +413,7 @@ fn apply(at: SimTime, manifests: &Manifests, scenario: &Scenario, steps: &mut Ve
     let pods = manifests.pods.iter().filter(|pod| is_bare(pod)).map(|pod| Action::RunPod(Box::new(pod.clone())));
     let autoscalers = manifests.autoscalers.iter().cloned().map(Action::Autoscale);
     let vertical = manifests.vertical_autoscalers.iter();
-    let vertical = vertical.map(|own| Action::AutoscaleVertically(Box::new(own.clone())));
+    let vertical = vertical.map(|vertical| Action::AutoscaleVertically(Box::new(vertical.clone())));
     let jobs = manifests.scaled_jobs.iter().map(|job| Action::ScaleJobs(Box::new(metrics::job_plan(job, scenario))));
     let scaled = manifests
         .scaled_objects

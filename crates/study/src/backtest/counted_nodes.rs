@@ -48,7 +48,7 @@ impl Counts {
                 }
             }
         }
-        lives.sort_by_key(|own: &NodeLife| own.registered);
+        lives.sort_by_key(|node_life: &NodeLife| node_life.registered);
         lives
     }
 
@@ -75,8 +75,8 @@ fn begun(kind: &Kind, registered: SimTime) -> NodeLife {
     }
 }
 
-fn end(own: &mut NodeLife, at: SimTime) {
-    own.terminated = Some(at);
+fn end(node_life: &mut NodeLife, at: SimTime) {
+    node_life.terminated = Some(at);
 }
 
 #[cfg(test)]
@@ -107,9 +107,9 @@ mod tests {
         let lives: Vec<(&str, i64, Option<i64>)> = counts
             .lives()
             .iter()
-            .map(|own| {
-                let name = own.instance_type.map_or("", |name| name.as_str());
-                (name, own.registered.unwrap().as_secs(), own.terminated.map(|at| at.as_secs()))
+            .map(|life| {
+                let name = life.instance_type.map_or("", |name| name.as_str());
+                (name, life.registered.unwrap().as_secs(), life.terminated.map(|at| at.as_secs()))
             })
             .collect();
         let wanted =

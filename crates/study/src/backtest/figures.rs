@@ -183,8 +183,8 @@ impl HeldPrices {
             return kind.on_demand.map(|price| price.rate.as_nanos() as f64);
         }
         let nanos = |zone: usize| kind.spot(zone).map(|price| price.rate.as_nanos() as f64);
-        let own = node.zone.and_then(|zone| region.zone_index(zone)).and_then(nanos);
-        own.or_else(|| {
+        let this_nanos = node.zone.and_then(|zone| region.zone_index(zone)).and_then(nanos);
+        this_nanos.or_else(|| {
             let all: Vec<f64> = kind.zones_offered().filter_map(nanos).collect();
             (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
         })

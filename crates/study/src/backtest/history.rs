@@ -108,7 +108,7 @@ impl NodeLife {
 
     /// Whether it is the machine of a pod on Fargate, which EC2 launches for nobody.
     pub fn is_of_fargate(&self) -> bool {
-        self.capacity_type.is_some_and(|own| own.as_str() == FARGATE)
+        self.capacity_type.is_some_and(|capacity_type| capacity_type.as_str() == FARGATE)
     }
 
     /// When it was decided that it ends.
@@ -319,7 +319,7 @@ fn charges(outcome: &Outcome) -> Vec<Charge> {
 
 /// Whether the word is that of a launch that came to nothing, which is no disruption.
 pub fn is_failed_launch(end: Symbol) -> bool {
-    [NodeEnd::LaunchFailed, NodeEnd::Aborted, NodeEnd::NotRegistered].iter().any(|own| own.as_str() == end.as_str())
+    [NodeEnd::LaunchFailed, NodeEnd::Aborted, NodeEnd::NotRegistered].iter().any(|launchfailed| launchfailed.as_str() == end.as_str())
 }
 
 /// Whether the word is that of a Spot instance that EC2 took.

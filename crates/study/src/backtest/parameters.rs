@@ -71,8 +71,8 @@ fn of_workload(workload: &WorkloadResult, found: &BacktestFigures<'_>) -> Vec<(&
     if workload.latency_p99_seconds.as_ref().is_some_and(differs) {
         // Fewer replicas answer more slowly.
         let follows = parameters.first().map(|(_, parameter)| parameter.clone());
-        let own = || format!("`load` of {name}: `service.base_latency`, `concurrency`");
-        parameters.push(("p99 of", follows.unwrap_or_else(own)));
+        let make = || format!("`load` of {name}: `service.base_latency`, `concurrency`");
+        parameters.push(("p99 of", follows.unwrap_or_else(make)));
     }
     parameters
 }

@@ -85,7 +85,7 @@ fn shifted(instant: SimTime, micros: i64) -> SimTime {
 /// What was paid in pools that were used, and what Karpenter saw of the others.
 fn spot_prices(history: &History, shift: i64) -> Option<Vec<ReplayedPrice>> {
     let charges = history.charges.iter().flatten();
-    let spot = charges.filter(|own| own.is_instance() && own.capacity_type == Some(well_known::SPOT));
+    let spot = charges.filter(|charge| charge.is_instance() && charge.capacity_type == Some(well_known::SPOT));
     let mut prices: Vec<ReplayedPrice> = spot
         .filter_map(|charge| {
             let micros = charge.machine_time.as_micros();

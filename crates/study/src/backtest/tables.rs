@@ -101,7 +101,7 @@ pub fn read(directory: &Path) -> Result<History, HistoryError> {
     let optional = |name: &str| Some(directory.join(name)).filter(|path| path.exists());
     let mut nodes = table("nodes.csv").map(|path| nodes(&path)).transpose()?;
     let pods = table("pods.csv").map(|path| pods(&path)).transpose()?;
-    let (pods, placeholders) = pods.map(|own| (own.pods, own.placeholders)).unzip();
+    let (pods, placeholders) = pods.map(|pod| (pod.pods, pod.placeholders)).unzip();
     let mut workloads = table("workloads.csv").map(|path| workloads(&path)).transpose()?;
     if let (Some(workloads), Some(placeholders)) = (&mut workloads, &placeholders) {
         workloads.retain(|name, _| !placeholders.contains(name));

@@ -139,11 +139,11 @@ fn booted(life: &Life) -> bool {
 fn family_of(fit: &Fit<'_>, life: &Life) -> AmiFamily {
     let manifests = &fit.policy.manifests;
     let pool = life.pool.as_deref().unwrap_or_default();
-    let by_pool = manifests.node_pools.iter().find(|own| own.name.as_str() == pool).map(|own| own.node_class.as_str());
+    let by_pool = manifests.node_pools.iter().find(|node_pool| node_pool.name.as_str() == pool).map(|node_pool| node_pool.node_class.as_str());
     let class = life.node_class.as_deref().or(by_pool);
     let recorded = class.and_then(|class| fit.history.node_classes.get(class));
     let group = manifests.node_groups.iter().find(|group| group.name.as_str() == pool).map(|group| group.ami_family);
-    let of_class = class.and_then(|class| manifests.node_classes.iter().find(|own| own.name.as_str() == class));
+    let of_class = class.and_then(|class| manifests.node_classes.iter().find(|node_class| node_class.name.as_str() == class));
     recorded
         .and_then(|name| family_named(name))
         .or(group)
@@ -330,8 +330,8 @@ fn mean_with_error(values: &[f64]) -> Option<Estimate> {
 fn by_type(boots: &[Boot<'_>]) -> Vec<Parameter> {
     let types: BTreeSet<&str> = boots.iter().filter_map(|boot| boot.life.instance_type.as_deref()).collect();
     let of_type = |name: &str| {
-        let own = boots.iter().filter(|boot| boot.life.instance_type.as_deref() == Some(name));
-        let times: Vec<Duration> = own.filter_map(relative).collect();
+        let boot = boots.iter().filter(|boot| boot.life.instance_type.as_deref() == Some(name));
+        let times: Vec<Duration> = boot.filter_map(relative).collect();
         let fitted = LogNormal::fit(&times)?;
         let parameter = Parameter::shown(
             format!("launched to registered, {name}"),

@@ -72,8 +72,8 @@ fn unseen(fit: &Fit<'_>, workload: &str) -> f64 {
     let ends = loads().map(|sample| sample.at).min().zip(loads().map(|sample| sample.at).max());
     let Some((from, until)) = ends.filter(|_| !replicas.is_empty()) else { return 0.0 };
     let mean = replicas.iter().sum::<f64>() / replicas.len() as f64;
-    let own = fit.history.pods.iter().filter(|pod| pod.workload.as_deref() == Some(workload));
-    let starts = own.filter(|pod| pod.started.is_some_and(|at| at >= from)).count() as f64;
+    let this_pod = fit.history.pods.iter().filter(|pod| pod.workload.as_deref() == Some(workload));
+    let starts = this_pod.filter(|pod| pod.started.is_some_and(|at| at >= from)).count() as f64;
     let ran = mean * until.seconds_since(from);
     if ran > 0.0 { (starts * SCRAPE / ran).min(1.0) } else { 0.0 }
 }

@@ -19,26 +19,26 @@ const ENDED_MIN: usize = 20;
 
 /// The pod of each workload, by `namespace/name`.
 pub(super) fn specs(manifests: &Manifests) -> BTreeMap<String, &PodSpec> {
-    let deployments = manifests.deployments.iter().map(|own| (own.name, &*own.template));
-    let sets = manifests.stateful_sets.iter().map(|own| (own.name, &*own.template));
-    let daemons = manifests.daemon_sets.iter().map(|own| (own.name, &*own.template));
-    let jobs = jobs(manifests).map(|own| (own.name, &*own.spec.template));
-    let cron_jobs = manifests.cron_jobs.iter().map(|own| (own.name, &*own.job.template));
+    let deployments = manifests.deployments.iter().map(|deployment| (deployment.name, &*deployment.template));
+    let sets = manifests.stateful_sets.iter().map(|stateful_set| (stateful_set.name, &*stateful_set.template));
+    let daemons = manifests.daemon_sets.iter().map(|daemon_set| (daemon_set.name, &*daemon_set.template));
+    let jobs = jobs(manifests).map(|job| (job.name, &*job.spec.template));
+    let cron_jobs = manifests.cron_jobs.iter().map(|cron_job| (cron_job.name, &*cron_job.job.template));
     let scaled = manifests.scaled_jobs.iter();
-    let scaled = scaled.map(|own| (ObjectName { namespace: own.namespace, name: own.name }, &*own.job.template));
+    let scaled = scaled.map(|scaled| (ObjectName { namespace: scaled.namespace, name: scaled.name }, &*scaled.job.template));
     let all = deployments.chain(sets).chain(daemons).chain(jobs).chain(cron_jobs).chain(scaled);
     all.map(|(name, spec)| (name.to_string(), spec)).collect()
 }
 
 /// The Jobs that no CronJob or ScaledJob has made: pods of those run as long as their maker's.
 fn jobs(manifests: &Manifests) -> impl Iterator<Item = &Job> {
-    manifests.jobs.iter().filter(|own| manifests.maker_of(own).is_none())
+    manifests.jobs.iter().filter(|job| manifests.maker_of(job).is_none())
 }
 
 /// Whether a workload's pods end by themselves.
 fn ends_by_itself(manifests: &Manifests, name: &str) -> bool {
-    let jobs = jobs(manifests).map(|own| own.name).chain(manifests.cron_jobs.iter().map(|own| own.name));
-    jobs.map(|own| own.to_string()).any(|own| own == name)
+    let jobs = jobs(manifests).map(|job| job.name).chain(manifests.cron_jobs.iter().map(|cron_job| cron_job.name));
+    jobs.map(|job| job.to_string()).any(|job| job == name)
 }
 
 pub(super) fn fit(fit: &mut Fit<'_>) -> Vec<Parameter> {
@@ -51,8 +51,8 @@ pub(super) fn fit(fit: &mut Fit<'_>) -> Vec<Parameter> {
     let specs = specs(&fit.policy.manifests);
     let mut parameters = Vec::new();
     for (name, pods) in by_workload {
-        let (Some(spec), Some((namespace, own))) = (specs.get(name), name.split_once('/')) else { continue };
-        let workload = ObjectName { namespace: Symbol::new(namespace), name: Symbol::new(own) };
+        let (Some(spec), Some((namespace, parts))) = (specs.get(name), name.split_once('/')) else { continue };
+        let workload = ObjectName { namespace: Symbol::new(namespace), name: Symbol::new(parts) };
         let times = fit.scenario.times.get(&workload).copied().unwrap_or_default();
         let one = Workload { name, workload, spec, times, pods };
         if ends_by_itself(&fit.policy.manifests, name) {

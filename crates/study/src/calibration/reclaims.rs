@@ -190,7 +190,7 @@ fn within<'h>(life: &Life, launched: Instant, window: Window) -> Option<Stay<'h>
     let from = launched.max(window.from).max(life.window.from);
     let ended = ended(life);
     // Of stretches that follow each other closely the later one has it.
-    let its = ended.and_then(|at| life.ends.iter().rfind(|own| own.from <= at));
+    let its = ended.and_then(|at| life.ends.iter().rfind(|end| end.from <= at));
     let is_told = its == Some(&window) && ended.is_some_and(|at| at.seconds_since(window.until) <= NOTICE);
     let event = life.end == Some(End::Interrupted) && is_told;
     let last = window.until.min(life.window.until.max(window.from));
@@ -210,8 +210,8 @@ fn within<'h>(life: &Life, launched: Instant, window: Window) -> Option<Stay<'h>
 fn unknown<'h>(history: &'h History, others: &[Stay<'_>]) -> Vec<Stay<'h>> {
     let expected: f64 = others.iter().map(|stay| stay.assumed * stay.hours()).sum();
     let assumed = expected / hours(others).max(f64::MIN_POSITIVE);
-    let own = |life: &&Life| life.end == Some(End::Interrupted) && life.capacity_type.is_none() && !life.sampled;
-    let stays = history.lives.iter().filter(own).flat_map(|life| {
+    let matches = |life: &&Life| life.end == Some(End::Interrupted) && life.capacity_type.is_none() && !life.sampled;
+    let stays = history.lives.iter().filter(matches).flat_map(|life| {
         let stay = |window: &Window| within(life, launched(life).unwrap_or(window.from), *window);
         life.ends.iter().filter_map(stay).filter(|stay| stay.lifetime.event)
     });
@@ -236,8 +236,8 @@ fn of_pools(stays: &[Stay<'_>], assumed: f64) -> Vec<String> {
         notes.push(format!("by the cluster's own pools: {:.4} per hour, worth {:.0} h", prior.per_hour, prior.hours));
     }
     for ((name, zone), (exposed, expected)) in shown.into_iter().take(POOLS_SHOWN) {
-        let own = GammaPrior { per_hour: expected / exposed.hours, hours: PRIOR_HOURS };
-        let prior = by_pools.unwrap_or(if expected > 0.0 { own } else { GammaPrior { per_hour: assumed, ..own } });
+        let gamma_prior = GammaPrior { per_hour: expected / exposed.hours, hours: PRIOR_HOURS };
+        let prior = by_pools.unwrap_or(if expected > 0.0 { gamma_prior } else { GammaPrior { per_hour: assumed, ..gamma_prior } });
         if prior.per_hour > 0.0 {
             let Estimate { value, low, high, .. } = prior.posterior(exposed);
             let events = counted(exposed.events, "reclaim", "reclaims");

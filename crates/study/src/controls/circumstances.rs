@@ -31,35 +31,35 @@ pub(super) fn commitments(basis: &Basis<'_>) -> Vec<Control> {
         return Vec::new();
     }
     let code = basis.region.currency.code();
-    let of_family = |own: &crate::recommendation::FamilyCurve| {
+    let of_family = |family_curve: &crate::recommendation::FamilyCurve| {
         let mut amounts: Vec<f64> =
-            own.curve.iter().map(|point| libm::round(point.per_hour * 1_000.0) / 1_000.0).collect();
-        amounts.push(own.best_per_hour);
+            family_curve.curve.iter().map(|point| libm::round(point.per_hour * 1_000.0) / 1_000.0).collect();
+        amounts.push(family_curve.best_per_hour);
         amounts.sort_by(f64::total_cmp);
         amounts.dedup_by(|one, other| (*one - *other).abs() < 5e-4);
         let stop = |amount: &f64| Stop {
             value: amount.to_string(),
             label: if *amount > 0.0 { format!("{} an hour", money(code, *amount)) } else { "none".to_owned() },
-            effect: Effect { plan: Some((own.family.clone(), *amount)), ..Effect::default() },
+            effect: Effect { plan: Some((family_curve.family.clone(), *amount)), ..Effect::default() },
         };
         let stops: Vec<Stop> = amounts.iter().map(stop).collect();
         let mut control = control(
-            &format!("commitments.{}", own.family),
-            ("Savings Plans, 1 year, no upfront", &own.family),
+            &format!("commitments.{}", family_curve.family),
+            ("Savings Plans, 1 year, no upfront", &family_curve.family),
             "0",
             stops,
         );
         control.circumstance = false;
         control.note = Some(format!(
             "{:.1}% off On-Demand ({}); against today's hours {} an hour costs least",
-            own.discount * 100.0,
-            own.discount_quality,
-            money(code, own.best_per_hour)
+            family_curve.discount * 100.0,
+            family_curve.discount_quality,
+            money(code, family_curve.best_per_hour)
         ));
         control
     };
     let curves = curves(&hours(basis.outcome, basis.scenario), basis.region);
-    curves.iter().filter(|own| own.best_per_hour > 0.0).map(of_family).collect()
+    curves.iter().filter(|curve| curve.best_per_hour > 0.0).map(of_family).collect()
 }
 
 /// Where the scenario states a load: the path, and by how much it is scaled today.
@@ -68,8 +68,8 @@ fn scales(root: &Content) -> Vec<(String, f64)> {
     let mut add = |prefix: &str, entry: &Content, keys: &[&str]| {
         for key in keys {
             let Some(curve @ Content::Map(_)) = entry.get(key) else { continue };
-            if let Some(own) = curve.get("closed_loop") {
-                let clients = own.get("clients").and_then(Content::as_text).and_then(|text| text.parse().ok());
+            if let Some(curve) = curve.get("closed_loop") {
+                let clients = curve.get("clients").and_then(Content::as_text).and_then(|text| text.parse().ok());
                 all.extend(clients.map(|count: f64| (format!("{prefix}.{key}.closed_loop.clients"), count)));
                 continue;
             }
@@ -77,7 +77,7 @@ fn scales(root: &Content) -> Vec<(String, f64)> {
             all.push((format!("{prefix}.{key}.scale"), today.unwrap_or(1.0)));
         }
     };
-    let items = |own: &Content, key: &str| own.get(key).map_or_else(Vec::new, |list| list.items().to_vec());
+    let items = |content: &Content, key: &str| content.get(key).map_or_else(Vec::new, |list| list.items().to_vec());
     for (key, curves) in [("load", &["requests", "cpu"][..]), ("queues", &["messages"]), ("usage", &["cpu", "memory"])]
     {
         for (number, entry) in items(root, key).iter().enumerate() {
@@ -108,7 +108,7 @@ pub(super) fn load(basis: &Basis<'_>) -> Option<Control> {
     let mut scales = scales(basis.root);
     if !scales.is_empty() && !(basis.can_set)(&scaled(&scales, 1.1)) {
         // What is stated in a form that takes no factor stays as it is.
-        scales.retain(|own| (basis.can_set)(&scaled(std::slice::from_ref(own), 1.1)));
+        scales.retain(|scale| (basis.can_set)(&scaled(std::slice::from_ref(scale), 1.1)));
     }
     if scales.is_empty() {
         return None;
@@ -158,12 +158,12 @@ pub(super) fn faults(basis: &Basis<'_>) -> Vec<Control> {
     }
     if let Some(family) = dearest_family(basis.outcome, SimTime::ZERO + basis.scenario.duration) {
         let third = at(1.0 / 3.0);
-        let own = Stop {
+        let stop = Stop {
             value: family.to_string(),
             label: family.to_string(),
             effect: with(format!("{{at: {third}, for: {third}, insufficient_capacity: {{family: {family}}}}}")),
         };
-        all.push(choice("no-capacity", "family without capacity in the middle third", vec![none(), own]));
+        all.push(choice("no-capacity", "family without capacity in the middle third", vec![none(), stop]));
     }
     all
 }
@@ -176,7 +176,7 @@ mod tests {
     fn a_load_is_scaled_by_what_it_is_scaled_already() {
         let scales =
             [("load[0].requests.scale".to_owned(), 0.5), ("load[1].requests.closed_loop.clients".to_owned(), 5.0)];
-        let values: Vec<String> = scaled(&scales, 1.2).into_iter().map(|own| own.1).collect();
+        let values: Vec<String> = scaled(&scales, 1.2).into_iter().map(|pair| pair.1).collect();
         assert_eq!(values, ["0.6", "6"]);
     }
 }

@@ -103,7 +103,7 @@ fn choice(lever: &Lever) -> Option<Control> {
 fn today_of(lever: &Lever) -> String {
     let listed = lever.today.split_once(" In [").and_then(|(_, values)| values.strip_suffix(']'));
     let named = |value: &str| if lever.kind == Kind::Spot { bought_as(value).to_owned() } else { value.to_owned() };
-    let mut values: Vec<String> = listed.map_or_else(Vec::new, |own| own.split(' ').map(named).collect());
+    let mut values: Vec<String> = listed.map_or_else(Vec::new, |request| request.split(' ').map(named).collect());
     // As the other values have it: Spot first.
     if lever.kind == Kind::Spot {
         values.reverse();
@@ -126,8 +126,8 @@ fn slider(
     let path = path(lever)?;
     let mut values = values;
     if values.iter().all(|(value, _)| value != today) {
-        let own = rank(today)?;
-        let place = values.iter().position(|(value, _)| rank(value).is_some_and(|other| other > own));
+        let this_rank = rank(today)?;
+        let place = values.iter().position(|(value, _)| rank(value).is_some_and(|other| other > this_rank));
         let shown = if lever.kind == Kind::HpaTargets { format!("{today} %") } else { today.to_owned() };
         values.insert(place.unwrap_or(values.len()), (today.to_owned(), shown));
     }
@@ -141,27 +141,27 @@ fn seconds(text: &str) -> Option<f64> {
 
 /// A slider along spans of time, and what stands for no end of them.
 fn times(lever: &Lever, today: &str, endless: Option<&str>) -> Option<Control> {
-    let values = TIMES.iter().copied().chain(endless).map(|own| (own.to_owned(), own.to_owned())).collect();
+    let values = TIMES.iter().copied().chain(endless).map(|time| (time.to_owned(), time.to_owned())).collect();
     slider(lever, today, values, |text| if Some(text) == endless { Some(f64::INFINITY) } else { seconds(text) })
 }
 
 /// A slider of shares, if today's is one share at any time.
 fn budgets(lever: &Lever) -> Option<Control> {
-    let share = |text: &str| text.strip_suffix('%').and_then(|own| own.parse::<f64>().ok());
+    let share = |text: &str| text.strip_suffix('%').and_then(|rest| rest.parse::<f64>().ok());
     share(&lever.today)?;
-    let values = (1..=20).map(|step| format!("{}%", step * 5)).map(|own| (own.clone(), own.replace('%', " %")));
-    let mut own = slider(lever, &lever.today, values.collect(), share)?;
+    let values = (1..=20).map(|step| format!("{}%", step * 5)).map(|text| (text.clone(), text.replace('%', " %")));
+    let mut slider = slider(lever, &lever.today, values.collect(), share)?;
     let path = path(lever)?;
-    for stop in &mut own.stops {
+    for stop in &mut slider.stops {
         stop.effect = Effect::of_path(path, &serde_json::json!([{ "nodes": stop.value }]).to_string());
     }
-    Some(own)
+    Some(slider)
 }
 
 fn weight(lever: &Lever) -> Option<Control> {
     let today = lever.today.strip_prefix("weight ")?;
-    let values = std::iter::once(1).chain((1..=10).map(|step| step * 10)).map(|own: u32| own.to_string());
-    slider(lever, today, values.map(|own| (own.clone(), own)).collect(), number)
+    let values = std::iter::once(1).chain((1..=10).map(|step| step * 10)).map(|number: u32| number.to_string());
+    slider(lever, today, values.map(|value| (value.clone(), value)).collect(), number)
 }
 
 fn number(text: &str) -> Option<f64> {
@@ -170,31 +170,31 @@ fn number(text: &str) -> Option<f64> {
 
 fn targets(lever: &Lever) -> Option<Control> {
     let today = lever.today.strip_prefix("aims at ")?.strip_suffix(" %")?;
-    let values = (30..=95).map(|own: u32| (own.to_string(), format!("{own} %"))).collect();
+    let values = (30..=95).map(|number: u32| (number.to_string(), format!("{number} %"))).collect();
     slider(lever, today, values, number)
 }
 
 fn window(lever: &Lever) -> Option<Control> {
     let today = lever.today.strip_prefix("scales down after ")?;
-    let whole = |text: &str| seconds(text).map(|own| format!("{own:.0}"));
+    let whole = |text: &str| seconds(text).map(|second| format!("{second:.0}"));
     let values = ["0s", "30s", "1m", "2m", "3m", "5m", "10m", "15m", "30m", "1h"];
-    let values = values.iter().filter_map(|own| Some((whole(own)?, (*own).to_owned()))).collect();
-    let mut own = slider(lever, &whole(today)?, values, number)?;
-    own.stops.iter_mut().filter(|stop| stop.label == stop.value).for_each(|stop| stop.label = today.to_owned());
-    Some(own)
+    let values = values.iter().filter_map(|value| Some((whole(value)?, (*value).to_owned()))).collect();
+    let mut slider = slider(lever, &whole(today)?, values, number)?;
+    slider.stops.iter_mut().filter(|stop| stop.label == stop.value).for_each(|stop| stop.label = today.to_owned());
+    Some(slider)
 }
 
 /// The least replicas of a HorizontalPodAutoscaler whose behaviour a lever changes.
 fn minimum(lever: &Lever, basis: &Basis<'_>) -> Option<Control> {
     let (object, _) = path(lever)?.split_once(".spec.behavior")?;
-    let named = |own: &&crate::domain::hpa::HorizontalPodAutoscaler| {
-        lever.subject == format!("HorizontalPodAutoscaler {}/{}", own.namespace, own.name)
+    let named = |pod_autoscaler: &&crate::domain::hpa::HorizontalPodAutoscaler| {
+        lever.subject == format!("HorizontalPodAutoscaler {}/{}", pod_autoscaler.namespace, pod_autoscaler.name)
     };
     let hpa = basis.policy.manifests.autoscalers.iter().find(named)?;
     let today = hpa.min_replicas.unwrap_or(1);
     let level = Level { sets: vec![(format!("{object}.spec.minReplicas"), String::new())], ..Level::default() };
-    let own = Lever { kind: Kind::HpaMinimum, today: today.to_string(), levels: vec![level], ..lever.clone() };
-    counts(&own, u32::try_from(today).ok(), u32::try_from(hpa.max_replicas).unwrap_or(1))
+    let lever = Lever { kind: Kind::HpaMinimum, today: today.to_string(), levels: vec![level], ..lever.clone() };
+    counts(&lever, u32::try_from(today).ok(), u32::try_from(hpa.max_replicas).unwrap_or(1))
 }
 
 /// A slider along numbers, from none (of replicas that scale: one) to twice today's and more, no further than `most`.
@@ -205,20 +205,20 @@ fn counts(lever: &Lever, today: Option<u32>, most: u32) -> Option<Control> {
     // A hundred stops are more than a slider can be set to.
     let step = ((last - least) / 100).max(1);
     let numbers: BTreeSet<u32> = (least..=last).step_by(step as usize).chain([today, last]).collect();
-    let values = numbers.into_iter().map(|own| (own.to_string(), own.to_string())).collect();
+    let values = numbers.into_iter().map(|number| (number.to_string(), number.to_string())).collect();
     slider(lever, &today.to_string(), values, number)
 }
 
 fn group_size(lever: &Lever, basis: &Basis<'_>) -> Option<Control> {
     let groups = &basis.policy.manifests.node_groups;
-    let group = groups.iter().find(|own| lever.subject == format!("node group {}", own.name))?;
+    let group = groups.iter().find(|group| lever.subject == format!("node group {}", group.name))?;
     counts(lever, Some(group.min_size), group.max_size)
 }
 
 fn flag(lever: &Lever) -> Option<Control> {
     if lever.subject.ends_with("threshold") {
         let values =
-            (2..=19).map(|step| f64::from(step) / 20.0).map(|own| (own.to_string(), format!("{:.0} %", own * 100.0)));
+            (2..=19).map(|step| f64::from(step) / 20.0).map(|item| (item.to_string(), format!("{:.0} %", item * 100.0)));
         return slider(lever, &lever.today, values.collect(), number);
     }
     seconds(&lever.today)?;
@@ -227,33 +227,33 @@ fn flag(lever: &Lever) -> Option<Control> {
 
 /// The NodePool that a lever is of.
 fn pool<'b>(lever: &Lever, basis: &'b Basis<'_>) -> Option<&'b NodePool> {
-    let named = |own: &&NodePool| lever.subject.split_once(' ').is_some_and(|(_, name)| name == own.name.as_str());
+    let named = |node_pool: &&NodePool| lever.subject.split_once(' ').is_some_and(|(_, name)| name == node_pool.name.as_str());
     basis.policy.manifests.node_pools.iter().find(named)
 }
 
 /// Whether a pool's requirements on types let it have a type, those on `free` left out.
 fn allows(pool: &NodePool, facts: &InstanceFacts, free: &[Symbol]) -> bool {
-    pool.requirements.iter().all(|own| {
-        let key = karpenter_label(own.key).unwrap_or(own.key);
+    pool.requirements.iter().all(|requirement| {
+        let key = karpenter_label(requirement.key).unwrap_or(requirement.key);
         let value = match key {
             _ if free.contains(&key) => return true,
             well_known::INSTANCE_TYPE => Some(facts.name),
             well_known::INSTANCE_FAMILY => Some(facts.family),
             well_known::INSTANCE_SIZE => Some(facts.size),
             well_known::INSTANCE_CATEGORY => facts.category,
-            well_known::INSTANCE_GENERATION => facts.generation.map(|own| Symbol::new(&own.to_string())),
+            well_known::INSTANCE_GENERATION => facts.generation.map(|generation| Symbol::new(&generation.to_string())),
             well_known::INSTANCE_CPU => Some(Symbol::new(&facts.vcpus.to_string())),
             well_known::INSTANCE_MEMORY => Some(Symbol::new(&facts.memory_mib.to_string())),
             well_known::ARCH => Some(facts.arch),
             _ => return true,
         };
-        value.is_some_and(|value| own.has(value))
+        value.is_some_and(|value| requirement.has(value))
     })
 }
 
 /// Requirements with the one on `key`, as the pool has it, first.
 fn listing(lever: &Lever, key: Symbol) -> Option<Level> {
-    let is_key = |own: &Terms| karpenter_label(own.key).unwrap_or(own.key) == key;
+    let is_key = |terms: &Terms| karpenter_label(terms.key).unwrap_or(terms.key) == key;
     let mut requirements = lever.levels.first()?.requirements.clone();
     let place = requirements.iter().position(is_key)?;
     requirements.swap(0, place);
@@ -281,7 +281,7 @@ fn families(lever: &Lever, basis: &Basis<'_>) -> Option<Control> {
     let pinned =
         chips.requirements.iter().filter(|terms| karpenter_label(terms.key).unwrap_or(terms.key) == well_known::ARCH);
     let pinned: Vec<&str> = pinned.flat_map(|terms| &terms.terms).flat_map(listed).collect();
-    for kind in basis.region.types.iter().filter(|own| own.on_demand.is_some()) {
+    for kind in basis.region.types.iter().filter(|instance_type| instance_type.on_demand.is_some()) {
         let facts = &kind.facts;
         if !pinned.is_empty() && !pinned.contains(&facts.arch.as_str()) {
             continue;
@@ -291,14 +291,14 @@ fn families(lever: &Lever, basis: &Basis<'_>) -> Option<Control> {
         if !allows(pool, facts, &free) {
             continue;
         }
-        let usual = facts.category.is_some_and(|own| matches!(own.as_str(), "c" | "m" | "r" | "t"))
-            && facts.generation.is_some_and(|own| own >= GENERATION_LEAST)
+        let usual = facts.category.is_some_and(|category| matches!(category.as_str(), "c" | "m" | "r" | "t"))
+            && facts.generation.is_some_and(|generation| generation >= GENERATION_LEAST)
             && facts.gpu.is_none()
             && !facts.family.as_str().contains('-')
             && facts.family.as_str().chars().skip(2).all(|letter| "aigd".contains(letter));
-        let own = found.entry(facts.family.as_str()).or_insert((facts.family, false, false));
-        own.1 |= allows(pool, facts, &[]);
-        own.2 |= usual;
+        let pair = found.entry(facts.family.as_str()).or_insert((facts.family, false, false));
+        pair.1 |= allows(pool, facts, &[]);
+        pair.2 |= usual;
     }
     chips_of(lever, chips, found.into_values().collect())
 }
@@ -310,16 +310,16 @@ fn sizes(lever: &Lever, basis: &Basis<'_>) -> Option<Control> {
     let mut found: BTreeMap<(u32, &str), Name> = BTreeMap::new();
     let mut rank: BTreeMap<&str, u32> = BTreeMap::new();
     let free = [well_known::INSTANCE_SIZE, well_known::INSTANCE_CPU];
-    let types = || basis.region.types.iter().filter(|own| own.on_demand.is_some());
-    for kind in types().filter(|own| allows(pool, &own.facts, &free)) {
-        let own = rank.entry(kind.facts.size.as_str()).or_insert(kind.facts.vcpus);
-        *own = (*own).max(kind.facts.vcpus);
+    let types = || basis.region.types.iter().filter(|instance_type| instance_type.on_demand.is_some());
+    for kind in types().filter(|instance_type| allows(pool, &instance_type.facts, &free)) {
+        let rank = rank.entry(kind.facts.size.as_str()).or_insert(kind.facts.vcpus);
+        *rank = (*rank).max(kind.facts.vcpus);
     }
-    for kind in types().filter(|own| allows(pool, &own.facts, &free)) {
+    for kind in types().filter(|instance_type| allows(pool, &instance_type.facts, &free)) {
         let size = kind.facts.size;
         let place = (rank.get(size.as_str()).copied().unwrap_or(0), size.as_str());
-        let own = found.entry(place).or_insert((size, false, !kind.facts.bare_metal));
-        own.1 |= allows(pool, &kind.facts, &[]);
+        let pair = found.entry(place).or_insert((size, false, !kind.facts.bare_metal));
+        pair.1 |= allows(pool, &kind.facts, &[]);
     }
     chips_of(lever, chips, found.into_values().collect())
 }
@@ -329,13 +329,13 @@ type Name = (Symbol, bool, bool);
 
 /// Chips of these names.
 fn chips_of(lever: &Lever, chips: Level, names: Vec<Name>) -> Option<Control> {
-    let worth: Vec<_> = names.iter().filter(|own| own.1 || own.2).collect();
+    let worth: Vec<_> = names.iter().filter(|name| name.1 || name.2).collect();
     // Where a pool may have nearly everything, the usual ones are chips, and what else it may have is one chip.
     let crowded = worth.len() > CHIPS_MAX;
-    let (shown, others): (Vec<&Name>, Vec<&Name>) = worth.into_iter().partition(|own| !crowded || own.2);
-    let mut stops: Vec<Stop> = shown.iter().map(|own| chip(own.0.as_str(), own.0.as_str(), &[own.0])).collect();
-    let mut today: Vec<&str> = shown.iter().filter(|own| own.1).map(|own| own.0.as_str()).collect();
-    let rest: Vec<Symbol> = others.iter().filter(|own| own.1).map(|own| own.0).collect();
+    let (shown, others): (Vec<&Name>, Vec<&Name>) = worth.into_iter().partition(|pair| !crowded || pair.2);
+    let mut stops: Vec<Stop> = shown.iter().map(|pair| chip(pair.0.as_str(), pair.0.as_str(), &[pair.0])).collect();
+    let mut today: Vec<&str> = shown.iter().filter(|pair| pair.1).map(|pair| pair.0.as_str()).collect();
+    let rest: Vec<Symbol> = others.iter().filter(|other| other.1).map(|other| other.0).collect();
     if !rest.is_empty() {
         stops.push(chip("others", &format!("{} others", rest.len()), &rest));
         today.push("others");
@@ -343,7 +343,7 @@ fn chips_of(lever: &Lever, chips: Level, names: Vec<Name>) -> Option<Control> {
     if today.is_empty() {
         return None;
     }
-    let mut own = control(lever, Form::Chips, &today.join(","), stops);
-    own.chips = Some(chips);
-    Some(own)
+    let mut control = control(lever, Form::Chips, &today.join(","), stops);
+    control.chips = Some(chips);
+    Some(control)
 }

@@ -20,14 +20,14 @@ const FACTOR_MAX: i64 = 4;
 /// workloads whose requests, times their replicas, cost most.
 pub(super) fn requests(basis: &Basis<'_>) -> Vec<Control> {
     let manifests = &basis.policy.manifests;
-    let deployments = manifests.deployments.iter().map(|own| (("Deployment", own.name), &*own.template));
-    let sets = manifests.stateful_sets.iter().map(|own| (("StatefulSet", own.name), &*own.template));
-    let daemons = manifests.daemon_sets.iter().map(|own| (("DaemonSet", own.name), &*own.template));
+    let deployments = manifests.deployments.iter().map(|deployment| (("Deployment", deployment.name), &*deployment.template));
+    let sets = manifests.stateful_sets.iter().map(|stateful_set| (("StatefulSet", stateful_set.name), &*stateful_set.template));
+    let daemons = manifests.daemon_sets.iter().map(|daemon_set| (("DaemonSet", daemon_set.name), &*daemon_set.template));
     let all: Vec<(Owner, &PodSpec)> = deployments.chain(sets).chain(daemons).collect();
     let names: Vec<String> = all.iter().map(|((_, name), _)| name.to_string()).collect();
     let chosen = dearest(names.iter().map(String::as_str), basis.by_workload, WORKLOADS_MAX);
     // The dearest first.
-    let of_name = |name: &str| all.iter().zip(&names).find(|(_, own)| *own == name).map(|(own, _)| own);
+    let of_name = |name: &str| all.iter().zip(&names).find(|(_, item)| *item == name).map(|(item, _)| item);
     let of_workload = |(owner, template): &(Owner, &PodSpec)| {
         [ResourceName::CPU, ResourceName::MEMORY].map(|resource| control(*owner, template, resource))
     };
@@ -36,9 +36,9 @@ pub(super) fn requests(basis: &Basis<'_>) -> Vec<Control> {
 
 /// The slider of the container that requests most of a resource; nothing where none requests any.
 fn control(owner: Owner, template: &PodSpec, resource: ResourceName) -> Option<Control> {
-    let requested = |own: &Container| own.effective_requests().get(resource);
+    let requested = |container: &Container| container.effective_requests().get(resource);
     // Of equals the first.
-    let container = template.containers.iter().rev().max_by_key(|own| requested(own))?;
+    let container = template.containers.iter().rev().max_by_key(|container| requested(container))?;
     let today = requested(container);
     if today <= 0 {
         return None;
@@ -121,7 +121,7 @@ mod tests {
         let memory = amounts(ResourceName::MEMORY, 512 << 20);
         assert_eq!((memory.first(), memory.last()), (Some(&(128 << 20)), Some(&(2_048 << 20))));
         let labels = [(ResourceName::CPU, 250), (ResourceName::CPU, 1_000), (ResourceName::MEMORY, 1_536 << 20)];
-        assert_eq!(labels.map(|(own, amount)| label(own, amount)), ["0.25 cores", "1 core", "1.5 GiB"]);
+        assert_eq!(labels.map(|(item, amount)| label(item, amount)), ["0.25 cores", "1 core", "1.5 GiB"]);
     }
 
     #[test]
@@ -137,9 +137,9 @@ mod tests {
             ..PodSpec::default()
         };
         let owner = ("Deployment", ObjectName { namespace: Symbol::new("default"), name: Symbol::new("web") });
-        let Some(own) = control(owner, &template, ResourceName::CPU) else { panic!("a container requests CPU") };
-        assert_eq!((own.label.as_str(), own.today.as_str()), ("CPU request of web", "500m"));
-        let Some(stop) = own.stops.iter().find(|stop| stop.value == "250m") else { panic!("half of today's") };
+        let Some(this_control) = control(owner, &template, ResourceName::CPU) else { panic!("a container requests CPU") };
+        assert_eq!((this_control.label.as_str(), this_control.today.as_str()), ("CPU request of web", "500m"));
+        let Some(stop) = this_control.stops.iter().find(|stop| stop.value == "250m") else { panic!("half of today's") };
         let place = format!("Deployment[{}].spec.template.spec.containers[web].resources", owner.1);
         let expected = [(format!("{place}.requests.cpu"), "250m"), (format!("{place}.limits.cpu"), "500m")];
         assert_eq!(stop.effect.level.sets, expected.map(|(path, value)| (path, value.to_owned())));

@@ -27,7 +27,7 @@ fn controls() -> Controls {
     let chips = Control {
         form: Form::Chips,
         today: "m5".into(),
-        stops: ["c5", "m5"].map(|own| chip(own, own, &[Symbol::new(own)])).into(),
+        stops: ["c5", "m5"].map(|text| chip(text, text, &[Symbol::new(text)])).into(),
         chips: Some(level),
         ..slider("families", false, [Effect::default(), Effect::default()])
     };
@@ -87,10 +87,10 @@ fn circumstances_are_told_from_settings() {
 
 #[test]
 fn a_control_that_changes_nothing_goes() {
-    let mut own = controls();
-    let trials = own.trials();
+    let mut controls = controls();
+    let trials = controls.trials();
     let works: Vec<bool> = trials.iter().map(|(place, _)| *place != 0).collect();
-    own.keep(&trials, &works);
-    let left: Vec<&str> = own.all().iter().map(|own| own.id.as_str()).collect();
+    controls.keep(&trials, &works);
+    let left: Vec<&str> = controls.all().iter().map(|control| control.id.as_str()).collect();
     assert_eq!(left, ["families", "storm", "plan"]);
 }

@@ -125,7 +125,7 @@ impl Inquiry<'_> {
         let mut found: Vec<Decided<'_>> = Vec::new();
         for (first, event) in self.outcome.record.events.iter().enumerate().filter(|(_, event)| is_it(event)) {
             match found.last_mut() {
-                Some(last) if last.events.iter().all(|own| own.at == event.at) => last.events.push(event),
+                Some(last) if last.events.iter().all(|this_event| this_event.at == event.at) => last.events.push(event),
                 _ => found.push(Decided { first, events: vec![event] }),
             }
         }
@@ -223,7 +223,7 @@ impl Inquiry<'_> {
         };
         let triggered = events.rfind(is_it)?;
         let growths = self.growths();
-        let index = growths.iter().position(|own| own.events[0].at == triggered.at)?;
+        let index = growths.iter().position(|growth| growth.events[0].at == triggered.at)?;
         let (mut run, at) = self.run_before(|record| record.events.len() > growths[index].first);
         let answer = inquiry::scale_up(run.context_mut(), at, Some(pod))?;
         Some((format!("up{}", index + 1), at, self.scale_up_figures(&answer)))
@@ -251,11 +251,11 @@ impl Inquiry<'_> {
 
     fn group_figures(&self, answer: &GroupAnswer) -> GroupFigures {
         let version = self.setup.policy.versions.kubernetes;
-        let option = answer.option.as_ref().map(|own| OptionFigures {
-            nodes: own.nodes as u64,
-            pods: own.pods as u64,
-            helps: own.helps,
-            rounds: own
+        let option = answer.option.as_ref().map(|option| OptionFigures {
+            nodes: option.nodes as u64,
+            pods: option.pods as u64,
+            helps: option.helps,
+            rounds: option
                 .rounds
                 .iter()
                 .map(|(expander, figure, left)| RoundFigures {

@@ -59,7 +59,7 @@ pub struct ClusterAutoscalerOfDump {
 /// # Errors
 /// If there is none.
 pub fn find_node(question: &PackingQuestion, name: &str) -> Result<usize, ScenarioError> {
-    let names = question.nodes.iter().map(|own| own.node.name.as_str());
+    let names = question.nodes.iter().map(|node| node.node.name.as_str());
     position_of_node(name, names).map_err(|help| {
         let help = match question.nodes.is_empty() {
             true => "there is no Node in this file: `kubectl get nodes -o yaml`".to_owned(),
@@ -159,9 +159,9 @@ pub fn by_cluster_autoscaler(
     let Some(first) = draft.files.first() else { return Ok(None) };
     let (mut scenario, _) = crate::scenario::of_texts(&first.name, &held, catalog)?;
     scenario.duration = UNTIL_LOOKED;
-    let policy = scenario.policies.iter().find(|own| own.autoscaler == Autoscaler::ClusterAutoscaler);
+    let policy = scenario.policies.iter().find(|policy| policy.autoscaler == Autoscaler::ClusterAutoscaler);
     // Only what runs today is asked.
-    let Some(policy) = policy.filter(|own| own.name == scenario.policies[0].name) else { return Ok(None) };
+    let Some(policy) = policy.filter(|policy| policy.name == scenario.policies[0].name) else { return Ok(None) };
     let subject = Subject::Node { name: name.to_owned(), at: SimTime::ZERO + UNTIL_LOOKED };
     let answer = explain(&scenario, policy, catalog, scenario.seed, &subject);
     let figures = answer.ok().and_then(|answer| answer.node).and_then(|node| node.cluster_autoscaler);
@@ -180,9 +180,9 @@ pub fn group_room(
     of_cluster: (&Region, &Catalog),
 ) -> Result<Option<GroupRoom>, ScenarioError> {
     let figures = by_cluster_autoscaler(dump, name, of_cluster)?.map(|(figures, _)| figures);
-    let figures = figures.filter(|own| own.not_looked_at.as_deref() != Some(SCALE_DOWN_DISABLED));
-    Ok(figures.and_then(|own| {
-        let (group, nodes, least) = (own.group?, own.group_nodes?, own.group_min?);
+    let figures = figures.filter(|figure| figure.not_looked_at.as_deref() != Some(SCALE_DOWN_DISABLED));
+    Ok(figures.and_then(|figure| {
+        let (group, nodes, least) = (figure.group?, figure.group_nodes?, figure.group_min?);
         Some(GroupRoom { group, nodes, least })
     }))
 }
@@ -197,7 +197,7 @@ fn no_say(question: &PackingQuestion, standing: &Standing, node: NodeId) -> Stri
         NodeOrigin::NodeGroup(group) => format!("node group {group} owns it: Karpenter does not disrupt it"),
         NodeOrigin::Fargate(profile) => format!("it is Fargate's (profile {profile}) and goes with its pod"),
         NodeOrigin::NodePool(_) if state.phase > NodePhase::Registered => "it is being removed".to_owned(),
-        NodeOrigin::NodePool(pool) if !question.node_pools.iter().any(|own| own.name == pool) => {
+        NodeOrigin::NodePool(pool) if !question.node_pools.iter().any(|node_pool| node_pool.name == pool) => {
             format!("its NodePool {pool} is in no file: nobody knows its rules")
         }
         NodeOrigin::NodePool(_) => {

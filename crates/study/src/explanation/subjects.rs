@@ -61,7 +61,7 @@ impl Inquiry<'_> {
         found.nominated_until_seconds = answer.nominated_until.map(SimTime::as_secs_f64);
         let budgets = answer.budgets.into_iter().map(|(reason, nodes)| BudgetFigures { reason, nodes });
         found.budgets = budgets.collect();
-        found.together = answer.together.into_iter().map(|own| self.node_name(own)).collect();
+        found.together = answer.together.into_iter().map(|item| self.node_name(item)).collect();
         found.removal = answer.removal.map(|removal| self.figures(&removal));
         found.replacement = answer.replacement.map(|removal| self.figures(&removal));
         Ok(found)
@@ -69,7 +69,7 @@ impl Inquiry<'_> {
 
     /// The drain of a node of Karpenter's that goes on at an instant at which these pods keep it.
     fn drain(&self, facts: &NodeFacts, at: SimTime, kept: Vec<(PodId, DrainBlocker)>) -> Option<DrainFigures> {
-        let by = |instant: Option<SimTime>| instant.is_some_and(|own| own <= at);
+        let by = |instant: Option<SimTime>| instant.is_some_and(|instant| instant <= at);
         let went_on = by(facts.drained) || by(facts.terminating) || by(facts.terminated);
         let drains = matches!(facts.origin, NodeOrigin::NodePool(_)) && by(facts.registered) && !went_on;
         let since = facts.deletion_requested.filter(|asked| *asked <= at && drains)?;
@@ -141,7 +141,7 @@ impl Inquiry<'_> {
         let facts = &self.outcome.record.commands[id.0 as usize];
         let (mut run, at) = self.run_before(|record| record.commands.len() > id.0 as usize);
         let removal = inquiry::removal(run.context_mut(), at, &facts.candidates, facts.reason);
-        let own = DecisionFigures::new(self.outcome, id, facts);
+        let decision_figures = DecisionFigures::new(self.outcome, id, facts);
         let mut removal = removal.map(|removal| self.figures(&removal));
         let went = self.where_pods_went(&facts.candidates);
         for pod in removal.iter_mut().flat_map(|removal| &mut removal.pods) {
@@ -149,12 +149,12 @@ impl Inquiry<'_> {
         }
         let events = self.outcome.record.events.iter().filter(|event| event.command == Some(id));
         let decision = DecisionExplanation {
-            id: own.id,
-            reason: own.reason,
-            nodes: own.nodes,
-            replacements: own.replacements,
-            outcome: own.outcome,
-            because: own.because,
+            id: decision_figures.id,
+            reason: decision_figures.reason,
+            nodes: decision_figures.nodes,
+            replacements: decision_figures.replacements,
+            outcome: decision_figures.outcome,
+            because: decision_figures.because,
             removal,
             scale_up: None,
             scale_down: Vec::new(),
@@ -171,9 +171,9 @@ impl Inquiry<'_> {
         let of_nodes = removals.iter().filter(|removal| nodes.contains(&removal.node));
         let moves = of_nodes.flat_map(|removal| &removal.moves);
         moves
-            .filter_map(|own| {
-                let node = pods.get(own.successor?)?.node?;
-                Some((pods.name(own.pod)?.to_owned(), self.node_name(node)))
+            .filter_map(|move_| {
+                let node = pods.get(move_.successor?)?.node?;
+                Some((pods.name(move_.pod)?.to_owned(), self.node_name(node)))
             })
             .collect()
     }
@@ -210,7 +210,7 @@ impl Inquiry<'_> {
         }
         let bound = facts.scheduled.filter(|scheduled| *scheduled <= until);
         let (mut run, now) = match bound {
-            Some(_) => self.run_before(|record| record.pods.get(pod).is_some_and(|own| own.scheduled.is_some())),
+            Some(_) => self.run_before(|record| record.pods.get(pod).is_some_and(|pod| pod.scheduled.is_some())),
             None => (self.run_to(until), until),
         };
         let (claimed, karpenter) = match facts.node.filter(|_| bound.is_some()) {
@@ -221,7 +221,7 @@ impl Inquiry<'_> {
         };
         let (grown, groups) = match bound {
             Some(bound) => {
-                self.growth_for(pod, bound).map_or((None, None), |(id, at, own)| (Some((id, at)), Some(own)))
+                self.growth_for(pod, bound).map_or((None, None), |(id, at, item)| (Some((id, at)), Some(item)))
             }
             None => {
                 let answer = inquiry::scale_up(run.context_mut(), now, Some(pod));
@@ -269,20 +269,20 @@ impl Inquiry<'_> {
     /// there was none, the last before, and before all the first.
     fn pod_named(&self, name: &str, at: SimTime) -> Result<PodId, ExplainError> {
         let record = &self.outcome.record;
-        let (namespace, own) = name.rsplit_once('/').map_or((None, name), |(namespace, own)| (Some(namespace), own));
+        let (namespace, item) = name.rsplit_once('/').map_or((None, name), |(namespace, parts)| (Some(namespace), parts));
         let is_it = |pod: &PodFacts| {
             let workload = record.workloads.get(pod.workload.index());
-            let of_namespace = |wanted: &str| workload.is_some_and(|own| own.name.namespace.as_str() == wanted);
-            pod.name == own && namespace.is_none_or(of_namespace)
+            let of_namespace = |wanted: &str| workload.is_some_and(|workload| workload.name.namespace.as_str() == wanted);
+            pod.name == item && namespace.is_none_or(of_namespace)
         };
         let all = record.pods.iter().enumerate().filter(|(_, pod)| is_it(pod));
         let named: Vec<(usize, PodFacts)> = all.collect();
         let namespace_of = |(_, pod): &(usize, PodFacts)| {
-            record.workloads.get(pod.workload.index()).map(|own| own.name.namespace.as_str())
+            record.workloads.get(pod.workload.index()).map(|workload| workload.name.namespace.as_str())
         };
         let namespaces: BTreeSet<&str> = named.iter().filter_map(namespace_of).collect();
         if namespaces.len() > 1 {
-            let names: Vec<String> = namespaces.iter().map(|namespace| format!("`{namespace}/{own}`")).collect();
+            let names: Vec<String> = namespaces.iter().map(|namespace| format!("`{namespace}/{item}`")).collect();
             let help = format!("add the namespace; candidates: {}", names.join(", "));
             return Err(ExplainError::Ambiguous { kind: "pod", name: name.to_owned(), help });
         }
@@ -294,7 +294,7 @@ impl Inquiry<'_> {
         found.map(|(index, _)| PodId::from_index(*index)).ok_or_else(|| ExplainError::Unknown {
             kind: "pod",
             name: name.to_owned(),
-            help: names_near(own, ids.filter_map(|id| record.pods.name(id))),
+            help: names_near(item, ids.filter_map(|id| record.pods.name(id))),
         })
     }
 
@@ -302,11 +302,11 @@ impl Inquiry<'_> {
     fn verdicts(&self, run: &crate::simulation::Simulation<'_>, pod: PodId) -> Vec<SchedulerFigures> {
         let Some(evaluation) = inquiry::kube_scheduler(run.context(), pod) else { return Vec::new() };
         let version = self.setup.policy.versions.kubernetes;
-        let nodes = evaluation.nodes.into_iter().map(|own| SchedulerFigures {
-            node: self.node_name(own.node),
-            total: own.total,
-            scores: own.scores.iter().map(|(plugin, score)| (plugin.as_str().to_owned(), *score)).collect(),
-            reasons: own.rejection.map_or_else(Vec::new, |rejection| {
+        let nodes = evaluation.nodes.into_iter().map(|node| SchedulerFigures {
+            node: self.node_name(node.node),
+            total: node.total,
+            scores: node.scores.iter().map(|(plugin, score)| (plugin.as_str().to_owned(), *score)).collect(),
+            reasons: node.rejection.map_or_else(Vec::new, |rejection| {
                 rejection.reasons.iter().map(|reason| reason.text(version)).collect()
             }),
         });

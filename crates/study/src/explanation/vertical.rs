@@ -51,7 +51,7 @@ impl Inquiry<'_> {
     pub(super) fn vertical(&self, pod: PodId, until: SimTime) -> Option<VerticalFigures> {
         let record = &self.outcome.record;
         let facts = record.pods.facts(pod);
-        if !record.verticals.iter().any(|own| own.workload == facts.workload) {
+        if !record.verticals.iter().any(|vertical| vertical.workload == facts.workload) {
             return None;
         }
         let before_it_went = facts.deletion_requested.map(|asked| asked - SimDuration::from_micros(1));
@@ -70,17 +70,17 @@ impl Inquiry<'_> {
     }
 }
 
-fn resources(own: &ContainerAnswer) -> Vec<ResourceFigures> {
-    let Some(recommended) = &own.recommended else { return Vec::new() };
+fn resources(container_answer: &ContainerAnswer) -> Vec<ResourceFigures> {
+    let Some(recommended) = &container_answer.recommended else { return Vec::new() };
     let of = |(name, target): (ResourceName, i64)| ResourceFigures {
-        container: own.name.to_string(),
+        container: container_answer.name.to_string(),
         resource: name.to_string(),
-        request: own.requests.find(name),
+        request: container_answer.requests.find(name),
         target,
         lower_bound: recommended.lower_bound.find(name),
         upper_bound: recommended.upper_bound.find(name),
         uncapped_target: recommended.uncapped_target.find(name),
-        capped_by: own.caps.iter().filter(|(own, _)| *own == name).map(|(_, cap)| words(*cap)).collect(),
+        capped_by: container_answer.caps.iter().filter(|(key, _)| *key == name).map(|(_, cap)| words(*cap)).collect(),
     };
     recommended.target.iter().map(of).collect()
 }
@@ -97,7 +97,7 @@ const fn words(cap: Cap) -> &'static str {
 
 /// What the updater would do with the pod, or why nothing.
 fn because(answer: &VerticalAnswer) -> String {
-    if answer.containers.iter().all(|own| own.recommended.is_none()) {
+    if answer.containers.iter().all(|container| container.recommended.is_none()) {
         return "nothing is recommended for it".to_owned();
     }
     match (answer.mode, answer.verdict) {

@@ -67,7 +67,7 @@ pub fn render(answer: &Answer, curves: &[Curve], window: Window, command: &str) 
     }
     tally::strip(&mut page, answer);
     page.fold("in-words", "In words", &counted(words.len() as u64, "sentence", "sentences"));
-    words.iter().for_each(|own| page.element("p", own));
+    words.iter().for_each(|word| page.element("p", word));
     page.end_fold();
     if !answer.warnings.is_empty() {
         page.raw("<div class=\"warnings\">\n");
@@ -136,7 +136,7 @@ fn all_workloads(page: &mut Html, answer: &Answer, curves: &[Curve], window: Win
     let mut rows = vec![workload_header()];
     rows.extend(answer.findings.workloads.iter().map(workload_row));
     judged(page, &rows);
-    let (moving, flat): (Vec<&Curve>, Vec<&Curve>) = curves.iter().partition(|own| moves(own));
+    let (moving, flat): (Vec<&Curve>, Vec<&Curve>) = curves.iter().partition(|curve| moves(curve));
     for curve in moving.iter().take(DRAWN_MAX) {
         drawing(page, curve, window, answer);
     }
@@ -166,12 +166,12 @@ fn types(page: &mut Html, answer: &Answer) {
     rows.extend(
         all.iter()
             .take(TYPES_MAX)
-            .map(|own| vec![own.instance_type.clone(), hours(own.observed), hours(own.simulated)]),
+            .map(|type_hours| vec![type_hours.instance_type.clone(), hours(type_hours.observed), hours(type_hours.simulated)]),
     );
     if let Some(rest) = all.get(TYPES_MAX..).filter(|rest| !rest.is_empty()) {
         let sum = |of: fn(&TypeHours) -> f64| hours(rest.iter().map(of).sum());
         let others = counted(rest.len() as u64, "other type", "other types");
-        rows.push(vec![others, sum(|own| own.observed), sum(|own| own.simulated)]);
+        rows.push(vec![others, sum(|item| item.observed), sum(|item| item.simulated)]);
     }
     judged(page, &rows);
     let note = "Which types there are of a size hangs on the Spot prices of the day, of which those of pools that were used are known, and is not judged.";
@@ -238,7 +238,7 @@ fn bill(page: &mut Html, answer: &Answer) {
 
 /// Recorded and simulated curves over each other.
 fn drawing(page: &mut Html, curve: &Curve, window: Window, answer: &Answer) {
-    let high = curve.observed.iter().copied().chain(curve.band.iter().map(|own| own.1)).fold(1.0, f64::max);
+    let high = curve.observed.iter().copied().chain(curve.band.iter().map(|pair| pair.1)).fold(1.0, f64::max);
     let (base, inner) = (HEIGHT - BELOW, 100.0 - LEFT);
     let y = |value: f64| TOP + (1.0 - value / high) * (base - TOP);
     page.raw("<figure class=\"over\">\n<figcaption>");

@@ -277,7 +277,7 @@ fn most_of_the_rest(answer: &Answer, error: f64) -> Option<String> {
         let more = variant.swapped_in.len() == main.len() + 1;
         !variant.without_calibration && more && main.iter().all(|part| variant.swapped_in.contains(part))
     };
-    let left = |variant: &Variant| variant.findings.cost_error.map_or(f64::INFINITY, |own| own.mean.abs());
+    let left = |variant: &Variant| variant.findings.cost_error.map_or(f64::INFINITY, |cost_error| cost_error.mean.abs());
     let best = answer.ablation.iter().filter(one_more).min_by(|one, other| left(one).total_cmp(&left(other)));
     if let Some(best) = best.filter(|best| left(best) < error.abs() / 2.0) {
         let part = best.swapped_in.iter().find(|part| !main.contains(part))?;
@@ -332,7 +332,7 @@ fn billed(bill: &BillComparison) -> String {
             beside(rest)
         );
     }
-    bill.hints.iter().for_each(|own| words += &format!(" {own}"));
+    bill.hints.iter().for_each(|hint| words += &format!(" {hint}"));
     words
 }
 
@@ -341,7 +341,7 @@ pub(super) fn links(bill: &BillComparison) -> Vec<Vec<String>> {
     let say = |amount: f64| money(&bill.currency, amount);
     let mut rows = vec![vec!["from the bill to the simulation".to_owned(), "amount".to_owned()]];
     rows.push(vec!["billed, amortised".to_owned(), say(bill.amortised)]);
-    let is_shown = |own: &&BillLink| own.amount.abs() >= SHOWN_LEAST;
+    let is_shown = |bill_link: &&BillLink| bill_link.amount.abs() >= SHOWN_LEAST;
     // On the way to the simulation: what it has more is added.
     let added = |link: &BillLink| {
         let sign = if link.amount > 0.0 { '\u{2212}' } else { '+' };

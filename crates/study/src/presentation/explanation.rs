@@ -83,13 +83,13 @@ fn about_node(node: &NodeExplanation, when: &str, currency: &str, lines: &mut Ve
     if let Some(until) = node.nominated_until_seconds {
         lines.push(format!("  nominated for pods until {}", span(until)));
     }
-    for budget in node.budgets.iter().filter(|own| own.nodes == Some(0)) {
+    for budget in node.budgets.iter().filter(|budget| budget.nodes == Some(0)) {
         lines.push(format!("  the NodePool's disruption budget lets no node go now for {}", budget.reason));
     }
     if !node.together.is_empty() {
         lines.push(format!("  multi-node consolidation would take {} together", node.together.join(", ")));
     }
-    if let Some(replacement) = node.replacement.as_ref().filter(|own| own.because.is_none()) {
+    if let Some(replacement) = node.replacement.as_ref().filter(|replacement| replacement.because.is_none()) {
         lines.push("  replaced for drift, whatever stands against it:".to_owned());
         about_removal(replacement, currency, lines);
     }
@@ -110,7 +110,7 @@ fn about_node(node: &NodeExplanation, when: &str, currency: &str, lines: &mut Ve
 fn about_methods(node: &NodeExplanation, lines: &mut Vec<String>) {
     for method in &node.methods {
         let stays = node.replacement.as_ref().filter(|_| method.method == "drift");
-        let stays = stays.and_then(|own| own.because.as_ref());
+        let stays = stays.and_then(|stay| stay.because.as_ref());
         match (method.reasons.is_empty(), stays) {
             (true, Some(why)) => lines.push(format!("  drift: replaced for drift: nothing, because {why}")),
             (true, None) => lines.push(format!("  {}: nothing stands against it", method.method)),
@@ -176,7 +176,7 @@ fn about_decision(decision: &DecisionExplanation, at: &str, currency: &str, line
     if decision.scale_up.is_some() || !decision.scale_down.is_empty() {
         return groups::about_decision(decision, lines);
     }
-    lines.extend(decision.replacements.iter().map(|own| format!("  to be replaced by {own}")));
+    lines.extend(decision.replacements.iter().map(|replacement| format!("  to be replaced by {replacement}")));
     match &decision.removal {
         Some(removal) => {
             lines.push("  what decided, and where each pod was to go:".to_owned());
@@ -187,7 +187,7 @@ fn about_decision(decision: &DecisionExplanation, at: &str, currency: &str, line
     if let Some(elsewhere) = elsewhere(decision) {
         lines.push(format!("  {elsewhere}"));
     }
-    lines.extend(decision.launched.iter().map(|own| format!("  launched {own}")));
+    lines.extend(decision.launched.iter().map(|item| format!("  launched {item}")));
     about_events(&decision.events, lines);
 }
 
@@ -226,7 +226,7 @@ fn about_pod(pod: &PodExplanation, at: &str, lines: &mut Vec<String>) {
     about_events(&pod.events, lines);
     if !pod.kube_scheduler.is_empty() {
         lines.push("  what kube-scheduler said of each node:".to_owned());
-        lines.extend(pod.kube_scheduler.iter().map(|own| format!("    {}", about_verdict(own))));
+        lines.extend(pod.kube_scheduler.iter().map(|item| format!("    {}", about_verdict(item))));
     }
     if let Some(karpenter) = &pod.karpenter {
         let when = pod.claimed_at_seconds.map_or_else(String::new, |at| format!(" just before {}", span(at)));
@@ -259,10 +259,10 @@ fn about_pod(pod: &PodExplanation, at: &str, lines: &mut Vec<String>) {
 }
 
 /// What is recommended for the containers of a pod, and what becomes of it.
-fn about_requests(own: &VerticalFigures, lines: &mut Vec<String>) {
-    let at = span(own.at_seconds);
-    lines.push(format!("  VerticalPodAutoscaler {} (mode {:?}) after {at}: {}", own.autoscaler, own.mode, own.because));
-    for resource in &own.resources {
+fn about_requests(vertical_figures: &VerticalFigures, lines: &mut Vec<String>) {
+    let at = span(vertical_figures.at_seconds);
+    lines.push(format!("  VerticalPodAutoscaler {} (mode {:?}) after {at}: {}", vertical_figures.autoscaler, vertical_figures.mode, vertical_figures.because));
+    for resource in &vertical_figures.resources {
         let name = ResourceName(Symbol::new(&resource.resource));
         let text = |amount: Option<i64>| amount.map_or_else(|| "nothing".to_owned(), |amount| name.format(amount));
         let capped = match &resource.capped_by[..] {
@@ -280,12 +280,12 @@ fn about_requests(own: &VerticalFigures, lines: &mut Vec<String>) {
     }
 }
 
-fn about_verdict(own: &SchedulerFigures) -> String {
-    match own.total {
+fn about_verdict(scheduler_figures: &SchedulerFigures) -> String {
+    match scheduler_figures.total {
         Some(total) => {
-            let scores: Vec<String> = own.scores.iter().map(|(plugin, score)| format!("{plugin} {score}")).collect();
-            format!("{}: fits, total {total} ({})", own.node, scores.join(", "))
+            let scores: Vec<String> = scheduler_figures.scores.iter().map(|(plugin, score)| format!("{plugin} {score}")).collect();
+            format!("{}: fits, total {total} ({})", scheduler_figures.node, scores.join(", "))
         }
-        None => format!("{}: {}", own.node, own.reasons.join(", ")),
+        None => format!("{}: {}", scheduler_figures.node, scheduler_figures.reasons.join(", ")),
     }
 }

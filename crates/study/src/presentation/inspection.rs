@@ -32,7 +32,7 @@ pub fn table(inspection: &Inspection, width: Option<usize>) -> String {
         .number("pods at start", |policy| u64::from(policy.pods_at_start))
         .gap(3);
     lines.extend(policies.table().lines(width));
-    let largest = inspection.policies.iter().map(|policy| policy.expected).max_by_key(|own| own.memory_bytes);
+    let largest = inspection.policies.iter().map(|policy| policy.expected).max_by_key(|expected| expected.memory_bytes);
     if let Some(expected) = largest {
         lines.extend([String::new(), format!("a run is expected to have {expected}")]);
     }

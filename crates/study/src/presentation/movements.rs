@@ -108,7 +108,7 @@ const ANSWERS: [&str; 6] =
 
 /// What each scenario comes to, moved or not, as a folded table in Markdown.
 fn as_it_is(movements: &[(Movement, String)]) -> String {
-    let has = |name: &&&str| movements.iter().any(|(own, _)| own.figure == **name);
+    let has = |name: &&&str| movements.iter().any(|(key, _)| key.figure == **name);
     let shown: Vec<&str> = ANSWERS.iter().filter(has).copied().collect();
     if shown.is_empty() {
         return String::new();
@@ -138,14 +138,14 @@ pub fn junit(movements: &[(Movement, String)]) -> String {
     for entry in movements {
         let name = format!("{} / {}", entry.0.scenario, entry.0.policy);
         match suites.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, own)) => own.push(entry),
+            Some((_, item)) => item.push(entry),
             None => suites.push((name, vec![entry])),
         }
     }
-    for (name, own) in suites {
-        let worse = own.iter().filter(|(movement, _)| movement.standing == Standing::Worse).count();
-        let _ = writeln!(xml, "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{worse}\">", escaped(&name), own.len());
-        for (movement, currency) in own {
+    for (name, suite) in suites {
+        let worse = suite.iter().filter(|(movement, _)| movement.standing == Standing::Worse).count();
+        let _ = writeln!(xml, "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{worse}\">", escaped(&name), suite.len());
+        for (movement, currency) in suite {
             let case = format!("classname=\"{}\" name=\"{}\"", escaped(&name), escaped(movement.figure));
             if movement.standing == Standing::Worse {
                 let or_dash = |text: Option<String>| text.unwrap_or_else(|| "\u{2013}".to_owned());

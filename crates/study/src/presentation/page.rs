@@ -232,8 +232,8 @@ fn drawings(page: &mut Html, comparison: &Comparison) {
 /// One row for each policy, with the figure at `position` of each of its replications.
 fn rows_of_dots(comparison: &Comparison, position: usize) -> Vec<Row<'_>> {
     let row = |policy: &'_ PolicyResult| {
-        let own = comparison.points.iter().filter(|point| point.policy == policy.name);
-        own.filter_map(|point| point.figures.get(position).copied().flatten()).collect()
+        let this_point = comparison.points.iter().filter(|point| point.policy == policy.name);
+        this_point.filter_map(|point| point.figures.get(position).copied().flatten()).collect()
     };
     let policies = comparison.policies.iter();
     policies

@@ -41,7 +41,7 @@ pub fn text_within(answer: &Recommendation, width: Option<usize>) -> String {
 /// The answer in one sentence.
 pub fn sentence(answer: &Recommendation) -> String {
     let saved = || {
-        let share = answer.saving().map_or_else(String::new, |own| known(&own).text(Measure::Share));
+        let share = answer.saving().map_or_else(String::new, |saving| known(&saving).text(Measure::Share));
         let count = counted(answer.changes.len() as u64, "change saves", "changes save");
         format!("{count} {share} of the bill")
     };
@@ -53,7 +53,7 @@ pub fn sentence(answer: &Recommendation) -> String {
             "leave it: what seemed to save is not sure to, with seeds that the search had not seen".to_owned()
         }
         Advice::BeyondLimits => {
-            let broken: Vec<&str> = answer.limits.iter().filter(|own| !own.kept).map(|own| own.name.as_str()).collect();
+            let broken: Vec<&str> = answer.limits.iter().filter(|limit| !limit.kept).map(|limit| limit.name.as_str()).collect();
             let saves = monthly(answer);
             format!(
                 "leave it: what would save {saves} a month does not keep what has to be kept ({})",
@@ -78,13 +78,13 @@ fn yearly(answer: &Recommendation) -> String {
 
 /// Money among what a month costs today.
 pub(super) fn among_today(answer: &Recommendation) -> Measure<'_> {
-    let today = answer.today.as_ref().and_then(|own| own.cost_per_month);
-    Measure::Money { currency: &answer.currency, largest: today.map_or(f64::INFINITY, |own| own.mean) }
+    let today = answer.today.as_ref().and_then(|today| today.cost_per_month);
+    Measure::Money { currency: &answer.currency, largest: today.map_or(f64::INFINITY, |today| today.mean) }
 }
 
 pub(super) fn money(answer: &Recommendation, amount: f64) -> String {
-    let today = answer.today.as_ref().and_then(|own| own.cost_per_month);
-    money_among(&answer.currency, amount, today.map_or(amount, |own| own.mean))
+    let today = answer.today.as_ref().and_then(|today| today.cost_per_month);
+    money_among(&answer.currency, amount, today.map_or(amount, |today| today.mean))
 }
 
 fn heading(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>) {
@@ -170,8 +170,8 @@ fn line_results(answer: &Recommendation, line: &LargeLine) -> String {
 
 fn changes(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>) {
     if answer.advice == Advice::BeyondLimits {
-        let beyond = |own: &Change| format!("it is: {}: {}, instead of {}", own.subject, own.to, own.from);
-        lines.extend(answer.changes.iter().flat_map(|own| folded(&beyond(own), width)));
+        let beyond = |change: &Change| format!("it is: {}: {}, instead of {}", change.subject, change.to, change.from);
+        lines.extend(answer.changes.iter().flat_map(|change| folded(&beyond(change), width)));
         lines.push(String::new());
     }
     if !answer.is_change() {
@@ -182,14 +182,14 @@ fn changes(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String
 
 /// Settings, then commitments, which are contracts.
 fn numbered(answer: &Recommendation, changes: &[Change], width: Option<usize>, lines: &mut Vec<String>) {
-    let is_setting = |own: &&Change| own.class == Class::Setting;
+    let is_setting = |change: &&Change| change.class == Class::Setting;
     let (settings, commitments): (Vec<&Change>, Vec<&Change>) = changes.iter().partition(is_setting);
     let is_mixed = !settings.is_empty() && !commitments.is_empty();
     let mut number = 1;
     for (heading, group) in [("Settings", settings), ("Commitments", commitments)] {
         lines.extend((is_mixed).then(|| heading.to_owned()));
-        for own in group {
-            change(answer, (number, own), width, lines);
+        for item in group {
+            change(answer, (number, item), width, lines);
             number += 1;
         }
     }
@@ -198,15 +198,15 @@ fn numbered(answer: &Recommendation, changes: &[Change], width: Option<usize>, l
 /// The answer without Spot, where Spot saves most.
 fn without_spot(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>) {
     let Some(second) = &answer.without_spot else { return };
-    let saves = |own: &Option<Estimate>, largest: f64| {
+    let saves = |estimate: &Option<Estimate>, largest: f64| {
         let measure = Measure::Money { currency: &answer.currency, largest };
-        own.as_ref().map_or_else(String::new, |own| known(own).text(measure))
+        estimate.as_ref().map_or_else(String::new, |estimate| known(estimate).text(measure))
     };
     let found = match second.advice {
         Advice::Change => {
-            let share = second.cost_per_month.as_ref().and_then(|own| own.relative.as_ref());
-            let share = share.map_or_else(String::new, |own| known(&own.negated()).text(Measure::Share));
-            let month = second.saves_per_month.map_or(0.0, |own| own.mean.abs());
+            let share = second.cost_per_month.as_ref().and_then(|cost| cost.relative.as_ref());
+            let share = share.map_or_else(String::new, |share| known(&share.negated()).text(Measure::Share));
+            let month = second.saves_per_month.map_or(0.0, |save| save.mean.abs());
             let (month, year) = (saves(&second.saves_per_month, month), saves(&second.saves_per_year, month * 12.0));
             format!("Without Spot: {share} of the bill, {month} a month, {year} a year")
         }
@@ -223,36 +223,36 @@ fn without_spot(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<S
     }
 }
 
-fn change(answer: &Recommendation, (number, own): (usize, &Change), width: Option<usize>, lines: &mut Vec<String>) {
-    let saves = known(&own.saves_per_month).text(among_today(answer));
-    lines.extend(folded(&format!("{number}. {}: {}, instead of {}", own.subject, own.to, own.from), width));
-    lines.extend(folded(&format!("   saves {saves} a month, {}", beside(answer, own)), width));
+fn change(answer: &Recommendation, (number, change): (usize, &Change), width: Option<usize>, lines: &mut Vec<String>) {
+    let saves = known(&change.saves_per_month).text(among_today(answer));
+    lines.extend(folded(&format!("{number}. {}: {}, instead of {}", change.subject, change.to, change.from), width));
+    lines.extend(folded(&format!("   saves {saves} a month, {}", beside(answer, change)), width));
     let mut object = "";
-    for edit in own.edits.iter().take(EDITS) {
+    for edit in change.edits.iter().take(EDITS) {
         if edit.object != object {
             lines.extend(folded(&format!("   {}", edit.object), width));
             object = &edit.object;
         }
         lines.extend(diff(edit).into_iter().map(|line| format!("     {line}")));
     }
-    if let Some(risk) = &own.risk {
+    if let Some(risk) = &change.risk {
         let texts =
             [("availability", &risk.availability), ("to take back", &risk.reversibility), ("needs", &risk.needs)];
         let line =
             |(name, text): &(&str, &std::borrow::Cow<'static, str>)| folded(&format!("   {name}: {text}"), width);
         lines.extend(texts.iter().flat_map(line));
     }
-    if own.edits.len() > EDITS {
-        let more = counted((own.edits.len() - EDITS) as u64, "value", "values");
+    if change.edits.len() > EDITS {
+        let more = counted((change.edits.len() - EDITS) as u64, "value", "values");
         lines.extend(folded(&format!("   and {more} more with --format json"), width));
     }
     lines.push(String::new());
 }
 
 /// Which of the other changes are made where it is told what a change saves.
-pub(super) fn beside(answer: &Recommendation, own: &Change) -> &'static str {
+pub(super) fn beside(answer: &Recommendation, change: &Change) -> &'static str {
     let bound = Kind::Commitments.as_str();
-    if own.lever != bound && answer.changes.iter().any(|other| other.lever == bound) {
+    if change.lever != bound && answer.changes.iter().any(|other| other.lever == bound) {
         return "all others made but the commitment, which is for what they come to";
     }
     "all others made"
@@ -261,7 +261,7 @@ pub(super) fn beside(answer: &Recommendation, own: &Change) -> &'static str {
 /// A value before and after, as a diff shows it.
 pub(super) fn diff(edit: &ValueChange) -> Vec<String> {
     let line = |sign: char, value: &String| format!("{sign} {}: {value}", edit.path);
-    edit.before.iter().map(|own| line('-', own)).chain(edit.after.iter().map(|own| line('+', own))).collect()
+    edit.before.iter().map(|edit| line('-', edit)).chain(edit.after.iter().map(|edit| line('+', edit))).collect()
 }
 
 fn costs(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>) {
@@ -276,7 +276,7 @@ fn costs(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>)
     lines.extend(aligned_within(&rows, 1, width).iter().flat_map(|line| folded(line, width)));
     lines.push(String::new());
     let count = answer.effort.confirmed_with;
-    lines.extend(answer.limits.iter().filter_map(|own| limit(own, count)).flat_map(|line| folded(&line, width)));
+    lines.extend(answer.limits.iter().filter_map(|this_limit| limit(this_limit, count)).flat_map(|line| folded(&line, width)));
     lines.push(String::new());
 }
 
@@ -285,21 +285,21 @@ type Row<'s> = (&'s str, fn(&Figures) -> Option<Estimate>, Measure<'s>);
 
 /// What each figure is today and as it would be.
 pub(super) fn comparison(answer: &Recommendation) -> Vec<(String, String, String)> {
-    let (Some(today), Some(own)) = (&answer.today, &answer.recommended) else { return Vec::new() };
+    let (Some(today), Some(recommended)) = (&answer.today, &answer.recommended) else { return Vec::new() };
     let rows: [Row<'_>; 6] = [
-        ("cost per month", |own| own.cost_per_month, among_today(answer)),
-        ("pods wait for a node, p99", |own| own.pending_p99, Measure::Seconds),
-        ("replicas missing, pod-minutes", |own| own.unavailable_pod_minutes, Measure::Count),
-        ("pods evicted", |own| own.evictions, Measure::Count),
-        ("Spot interruptions", |own| own.interruptions, Measure::Count),
-        ("response time, p99", |own| own.request_p99, Measure::Seconds),
+        ("cost per month", |item| item.cost_per_month, among_today(answer)),
+        ("pods wait for a node, p99", |item| item.pending_p99, Measure::Seconds),
+        ("replicas missing, pod-minutes", |figures| figures.unavailable_pod_minutes, Measure::Count),
+        ("pods evicted", |item| item.evictions, Measure::Count),
+        ("Spot interruptions", |figures| figures.interruptions, Measure::Count),
+        ("response time, p99", |item| item.request_p99, Measure::Seconds),
     ];
     let row = |(name, of, measure): Row<'_>| {
-        let (before, after) = (of(today)?, of(own)?);
+        let (before, after) = (of(today)?, of(recommended)?);
         // Counts cannot be less than none.
-        let cell = |own: &Estimate| {
-            let own = known(own);
-            IntervalFigure { ends: own.ends || own.low.is_some_and(|low| low <= 0.0), ..own }.text(measure)
+        let cell = |estimate: &Estimate| {
+            let item = known(estimate);
+            IntervalFigure { ends: item.ends || item.low.is_some_and(|low| low <= 0.0), ..item }.text(measure)
         };
         Some((name.to_owned(), cell(&before), cell(&after)))
     };
@@ -307,10 +307,10 @@ pub(super) fn comparison(answer: &Recommendation) -> Vec<(String, String, String
 }
 
 /// How an objective is kept; nothing for what is only not to be worse than today.
-fn limit(own: &LimitKept, count: u64) -> Option<String> {
-    let (before, after) = own.met?;
-    let word = if own.kept { "kept" } else { "NOT KEPT" };
-    Some(format!("objective {}: met in {after} of {count} runs ({before} today), {word}", own.name))
+fn limit(limit_kept: &LimitKept, count: u64) -> Option<String> {
+    let (before, after) = limit_kept.met?;
+    let word = if limit_kept.kept { "kept" } else { "NOT KEPT" };
+    Some(format!("objective {}: met in {after} of {count} runs ({before} today), {word}", limit_kept.name))
 }
 
 fn robustness(all: &[Robustness], width: Option<usize>, lines: &mut Vec<String>) {
@@ -318,16 +318,16 @@ fn robustness(all: &[Robustness], width: Option<usize>, lines: &mut Vec<String>)
         return;
     }
     lines.push("and if things turn out differently:".to_owned());
-    for own in all {
-        let cost = own.relative.as_ref().map_or_else(|| "-".to_owned(), |relative| signed_percent(relative.mean));
-        let verdict = match &own.why {
+    for robustness in all {
+        let cost = robustness.relative.as_ref().map_or_else(|| "-".to_owned(), |relative| signed_percent(relative.mean));
+        let verdict = match &robustness.why {
             None => "holds".to_owned(),
             Some(why) => format!("no longer holds: {why}"),
         };
-        let mut line = format!("  {:<52}{cost:>9}  {verdict}", own.when);
+        let mut line = format!("  {:<52}{cost:>9}  {verdict}", robustness.when);
         // Folded, space between columns would only break it earlier.
         if width.is_some_and(|width| line.chars().count() > width) {
-            line = format!("  {}: {cost}, {verdict}", own.when);
+            line = format!("  {}: {cost}, {verdict}", robustness.when);
         }
         lines.extend(folded(&line, width));
     }
@@ -335,24 +335,24 @@ fn robustness(all: &[Robustness], width: Option<usize>, lines: &mut Vec<String>)
 }
 
 fn commitments(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>) {
-    for own in &answer.commitments {
-        let none = own.curve.first().map_or(0.0, |point| point.cost_per_month);
-        let best = own.best_cost_per_month;
-        if own.best_per_hour < 0.01 || best >= none {
+    for commitment in &answer.commitments {
+        let none = commitment.curve.first().map_or(0.0, |point| point.cost_per_month);
+        let best = commitment.best_cost_per_month;
+        if commitment.best_per_hour < 0.01 || best >= none {
             continue;
         }
-        let plan = if own.family == ALL_FAMILIES { "Compute Savings Plan" } else { "commitment" };
+        let plan = if commitment.family == ALL_FAMILIES { "Compute Savings Plan" } else { "commitment" };
         let family = format!(
             "{} On-Demand: {} per month; with a 1-year, no-upfront {plan} of {}/h ({:.1}% off, {}): about {}",
-            own.family,
+            commitment.family,
             money(answer, none),
-            format::money(&answer.currency, own.best_per_hour),
-            own.discount * 100.0,
-            own.discount_quality,
+            format::money(&answer.currency, commitment.best_per_hour),
+            commitment.discount * 100.0,
+            commitment.discount_quality,
             money(answer, best),
         );
         lines.extend(folded(&family, width));
-        if let Some(longer) = own.three_years.as_ref().filter(|longer| longer.best_cost_per_month < best) {
+        if let Some(longer) = commitment.three_years.as_ref().filter(|longer| longer.best_cost_per_month < best) {
             let longer = format!(
                 "  needs a three-year commitment, paid upfront: {}/h ({:.1}% off, {}): about {}",
                 format::money(&answer.currency, longer.best_per_hour),
@@ -382,14 +382,14 @@ fn trust(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>)
         "what was tried:".to_owned()
     });
     let mut kinds: Vec<&str> = Vec::new();
-    for own in &answer.levers {
-        if !kinds.contains(&own.lever.as_str()) {
-            kinds.push(&own.lever);
+    for lever in &answer.levers {
+        if !kinds.contains(&lever.lever.as_str()) {
+            kinds.push(&lever.lever);
         }
     }
     for kind in kinds {
         let subjects: Vec<&str> =
-            answer.levers.iter().filter(|own| own.lever == kind).map(|own| own.subject.as_str()).collect();
+            answer.levers.iter().filter(|lever| lever.lever == kind).map(|lever| lever.subject.as_str()).collect();
         let line =
             if subjects == [kind] { format!("  {kind}") } else { format!("  {kind} of {}", subjects.join(", ")) };
         lines.extend(wrapped(&line, "    ", width));
@@ -419,8 +419,8 @@ fn excluded(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<Strin
         return;
     }
     lines.push("what was excluded:".to_owned());
-    for own in &answer.excluded {
-        let line = format!("  {} of {}: {}: {}", own.lever, own.subject, own.excluded.join(", "), own.reason);
+    for exclusion in &answer.excluded {
+        let line = format!("  {} of {}: {}: {}", exclusion.lever, exclusion.subject, exclusion.excluded.join(", "), exclusion.reason);
         lines.extend(wrapped(&line, "    ", width));
     }
 }

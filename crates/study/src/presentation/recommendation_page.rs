@@ -97,13 +97,13 @@ fn changes(page: &mut Html, answer: &Recommendation) {
         return;
     }
     page.element("h2", "What to change");
-    for (number, own) in answer.changes.iter().enumerate() {
-        page.element("h3", &format!("{}. {}: {}", number + 1, own.subject, own.to));
-        let saves = known(&own.saves_per_month).text(among_today(answer));
-        page.element("p", &format!("Saves {saves} a month, {}. Today: {}.", beside(answer, own), own.from));
+    for (number, change) in answer.changes.iter().enumerate() {
+        page.element("h3", &format!("{}. {}: {}", number + 1, change.subject, change.to));
+        let saves = known(&change.saves_per_month).text(among_today(answer));
+        page.element("p", &format!("Saves {saves} a month, {}. Today: {}.", beside(answer, change), change.from));
         let mut lines = Vec::new();
         let mut object = "";
-        for edit in &own.edits {
+        for edit in &change.edits {
             if edit.object != object {
                 lines.push(edit.object.clone());
                 object = &edit.object;
@@ -120,16 +120,16 @@ fn costs(page: &mut Html, answer: &Recommendation) {
         return;
     }
     page.element("h2", "What it saves, and what it costs");
-    let own = if answer.is_change() { "Recommended" } else { "Best that was tried" };
+    let text = if answer.is_change() { "Recommended" } else { "Best that was tried" };
     let rows = Rows::new(rows);
     page.add_table(
-        rows.text("", |row| row.0.clone()).text("today", |row| row.1.clone()).text(own, |row| row.2.clone()),
+        rows.text("", |row| row.0.clone()).text("today", |row| row.1.clone()).text(text, |row| row.2.clone()),
         FILE,
     );
     let objectives = Rows::new(answer.limits.iter().filter_map(|limit| Some((limit, limit.met?))))
         .text(format!("met, of {}", counted(answer.effort.confirmed_with, "run", "runs")), |(limit, _)| &limit.name)
         .text("today", |(_, (before, _))| before.to_string())
-        .text(own, |(_, (_, after))| after.to_string())
+        .text(text, |(_, (_, after))| after.to_string())
         .text("", |(limit, _)| if limit.kept { "kept" } else { "not kept" })
         .table();
     if !objectives.is_empty() {
@@ -160,11 +160,11 @@ fn curves(page: &mut Html, answer: &Recommendation) {
         "Each dot is a setting that was tried, whether it keeps the objectives or not: the ring is today, the full dot what is recommended.",
     );
     page.raw("<div class=\"curves\">\n");
-    let waits = |own: &Tried| own.pending_p99;
+    let waits = |tried: &Tried| tried.pending_p99;
     scatter(page, answer, ("pods wait for a node, p99", Measure::Seconds), &waits);
-    let evictions = |own: &Tried| Some(own.evictions);
+    let evictions = |tried: &Tried| Some(tried.evictions);
     scatter(page, answer, ("pods evicted", Measure::Count), &evictions);
-    answer.commitments.iter().for_each(|own| commitment(page, answer, own));
+    answer.commitments.iter().for_each(|this_commitment| commitment(page, answer, this_commitment));
     page.raw("</div>\n");
 }
 
@@ -222,17 +222,17 @@ fn scatter(
     of: &dyn Fn(&Tried) -> Option<f64>,
 ) {
     let points: Vec<(f64, f64, &str)> =
-        answer.tried.iter().filter_map(|own| Some((own.cost_per_month, of(own)?, own.role.as_str()))).collect();
+        answer.tried.iter().filter_map(|tried| Some((tried.cost_per_month, of(tried)?, tried.role.as_str()))).collect();
     if points.len() < 2 {
         return;
     }
-    let x = Axis::over(among_today(answer), points.iter().map(|own| own.0));
-    let y = Axis::over(measure, points.iter().map(|own| own.1));
+    let x = Axis::over(among_today(answer), points.iter().map(|point| point.0));
+    let y = Axis::over(measure, points.iter().map(|point| point.1));
     open(page, &format!("Cost per month against {name}"));
     frame(page, &x, &y);
     // Those that have a name last, so that nothing covers them.
     for named in [false, true] {
-        for (cost, value, role) in points.iter().filter(|own| own.2.is_empty() != named) {
+        for (cost, value, role) in points.iter().filter(|point| point.2.is_empty() != named) {
             let class = if role.is_empty() { "other" } else { role };
             let radius = if named { 7 } else { 4 };
             let (cx, cy) = (along(&x, *cost), up(&y, *value));
@@ -250,14 +250,14 @@ fn scatter(
 }
 
 /// What a month costs by how much is committed.
-fn commitment(page: &mut Html, answer: &Recommendation, own: &FamilyCurve) {
-    let hourly = Measure::Money { currency: &answer.currency, largest: own.best_per_hour };
-    let x = Axis::over(hourly, own.curve.iter().map(|point| point.per_hour));
-    let costs = own.curve.iter().map(|point| point.cost_per_month).chain([own.best_cost_per_month]);
+fn commitment(page: &mut Html, answer: &Recommendation, family_curve: &FamilyCurve) {
+    let hourly = Measure::Money { currency: &answer.currency, largest: family_curve.best_per_hour };
+    let x = Axis::over(hourly, family_curve.curve.iter().map(|point| point.per_hour));
+    let costs = family_curve.curve.iter().map(|point| point.cost_per_month).chain([family_curve.best_cost_per_month]);
     let y = Axis::over(among_today(answer), costs);
-    open(page, &format!("On-Demand {} by commitment per hour, a year, no upfront: cost per month", own.family));
+    open(page, &format!("On-Demand {} by commitment per hour, a year, no upfront: cost per month", family_curve.family));
     frame(page, &x, &y);
-    let places: Vec<String> = own
+    let places: Vec<String> = family_curve
         .curve
         .iter()
         .map(|point| format!("{:.1},{:.1}", along(&x, point.per_hour), up(&y, point.cost_per_month)))
@@ -265,8 +265,8 @@ fn commitment(page: &mut Html, answer: &Recommendation, own: &FamilyCurve) {
     page.raw(&format!("<polyline class=\"curve\" points=\"{}\"/>\n", places.join(" ")));
     page.raw(&format!(
         "<circle class=\"recommended\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"6\"/>",
-        along(&x, own.best_per_hour),
-        up(&y, own.best_cost_per_month)
+        along(&x, family_curve.best_per_hour),
+        up(&y, family_curve.best_cost_per_month)
     ));
     page.raw("</svg></figure>\n");
 }

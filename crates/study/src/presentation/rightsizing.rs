@@ -109,9 +109,9 @@ fn cause_of_cost(sizing: &SizingResult) -> Option<String> {
 
 /// A line for each workload: its costs with each way to size.
 fn workloads(answer: &RightSizing) -> Table {
-    let all = answer.workloads.iter().flat_map(|own| own.cost_per_month.iter().flatten());
+    let all = answer.workloads.iter().flat_map(|workload| workload.cost_per_month.iter().flatten());
     let money = Unit::Measured(among(answer, all.copied().fold(0.0, f64::max)));
-    let names: Vec<&str> = answer.workloads.iter().map(|own| own.workload.as_str()).collect();
+    let names: Vec<&str> = answer.workloads.iter().map(|workload| workload.workload.as_str()).collect();
     let names = apart(&names, NAME - 3, cut);
     let mut table =
         Rows::new(answer.workloads.iter().zip(names)).text("cost per month", |(_, name)| format!("  {name}"));
@@ -136,7 +136,7 @@ fn cut(name: &str, width: usize) -> String {
 /// Two lines for each container: its requests and its use.
 fn containers(answer: &RightSizing) -> Table {
     let shown = answer.containers.iter().take(CONTAINERS);
-    let names: Vec<String> = shown.clone().map(|own| format!("{}:{}", own.workload, own.container)).collect();
+    let names: Vec<String> = shown.clone().map(|item| format!("{}:{}", item.workload, item.container)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let rows = shown.zip(apart(&names, NAME - 3, cut)).flat_map(|(container, name)| {
         let amounts = [(&container.cpu, "CPU, cores", 3), (&container.memory, "memory, MiB", 0)].into_iter();
@@ -170,9 +170,9 @@ fn trust(answer: &RightSizing, lines: &mut Vec<String>) {
     if answer.history_days < 7.0 {
         lines.push("Less than a week shows no weekend: simulate 7d or more before requests go down.".to_owned());
     }
-    for own in answer.left_alone.iter().take(CONTAINERS) {
-        let container = own.container.as_ref().map_or_else(String::new, |name| format!(", container {name}"));
-        lines.push(format!("left alone: {} {}{container}, as {}", own.kind, own.workload, own.why));
+    for left_alone in answer.left_alone.iter().take(CONTAINERS) {
+        let container = left_alone.container.as_ref().map_or_else(String::new, |name| format!(", container {name}"));
+        lines.push(format!("left alone: {} {}{container}, as {}", left_alone.kind, left_alone.workload, left_alone.why));
     }
     for warning in &answer.warnings {
         lines.push(format!("warning: {warning}"));
@@ -183,11 +183,11 @@ fn trust(answer: &RightSizing, lines: &mut Vec<String>) {
 pub fn kustomization(patches: &[Patch], sizing: Sizing) -> Vec<(String, String)> {
     let mut files = Vec::new();
     let mut listed = String::new();
-    for own in patches {
-        let (kind, name) = own.owner;
+    for this_patch in patches {
+        let (kind, name) = this_patch.owner;
         let file = format!("{}-{}-{}.yaml", kind.to_ascii_lowercase(), name.namespace, name.name);
         listed.push_str(&format!("  - path: {file}\n"));
-        files.push((file, patch(own)));
+        files.push((file, patch(this_patch)));
     }
     let head = format!(
         "# Requests {}, as nodecast rightsize wrote them. Use: components: [this folder] in a kustomization.yaml.\n\
@@ -200,13 +200,13 @@ pub fn kustomization(patches: &[Patch], sizing: Sizing) -> Vec<(String, String)>
 }
 
 /// A strategic merge patch of one workload.
-fn patch(own: &Patch) -> String {
-    let (kind, name) = own.owner;
+fn patch(patch: &Patch) -> String {
+    let (kind, name) = patch.owner;
     let mut text = format!(
         "apiVersion: apps/v1\nkind: {kind}\nmetadata:\n  name: {}\n  namespace: {}\nspec:\n  template:\n    spec:\n      containers:\n",
         name.name, name.namespace
     );
-    for (container, requests, limits) in &own.containers {
+    for (container, requests, limits) in &patch.containers {
         text.push_str(&format!("        - name: {container}\n          resources:\n"));
         for (what, amounts) in [("requests", requests), ("limits", limits)] {
             if amounts.is_empty() {

@@ -81,21 +81,21 @@ pub struct Row {
 }
 
 /// What to say of points that belong together two by two: those of a state's seeds, and of what it is held against.
-pub fn held(today: &[&Point], own: &[&Point], planned: usize, currency: &str) -> PairedResult {
+pub fn held(today: &[&Point], points: &[&Point], planned: usize, currency: &str) -> PairedResult {
     let is_first = |name: &str| FIRST.contains(&name);
     let first = FIRST.iter().filter_map(|name| find(name));
     let others = for_people().filter(|(_, figure)| !is_first(figure.name));
-    let figures = first.chain(others).map(|(place, figure)| line((place, figure), (today, own), currency));
-    let rows = today.iter().zip(own).map(|(today, own)| Row {
-        seed: own.seed,
-        own: said_first(own, currency),
+    let figures = first.chain(others).map(|(place, figure)| line((place, figure), (today, points), currency));
+    let rows = today.iter().zip(points).map(|(today, point)| Row {
+        seed: point.seed,
+        own: said_first(point, currency),
         today: said_first(today, currency),
     });
     PairedResult {
-        seeds: own.len(),
+        seeds: points.len(),
         planned,
         figures: figures.filter(|line| line.first || line.own.value.is_some() || line.today.value.is_some()).collect(),
-        objectives: kept(today, own),
+        objectives: kept(today, points),
         rows: rows.collect(),
     }
 }
@@ -117,30 +117,30 @@ fn mean(values: &[f64]) -> Option<f64> {
     crate::statistics::mean(values)
 }
 
-fn line((place, figure): (usize, &'static Figure), (today, own): (&[&Point], &[&Point]), currency: &str) -> Line {
+fn line((place, figure): (usize, &'static Figure), (today, item): (&[&Point], &[&Point]), currency: &str) -> Line {
     let all = |points: &[&Point]| -> Vec<f64> { points.iter().filter_map(|point| at(point, place)).collect() };
     let pairs: Vec<(f64, f64)> =
-        today.iter().zip(own).filter_map(|(today, own)| Some((at(today, place)?, at(own, place)?))).collect();
+        today.iter().zip(item).filter_map(|(today, item)| Some((at(today, place)?, at(item, place)?))).collect();
     let (before, after): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
     let paired = Paired::new(&before, &after);
-    let difference = paired.as_ref().map(|own| own.difference);
-    let relative = paired.and_then(|own| own.relative);
+    let difference = paired.as_ref().map(|paired| paired.difference);
+    let relative = paired.and_then(|paired| paired.relative);
     // Differences have as many decimals as what differs.
-    let largest = mean(&all(own)).into_iter().chain(mean(&all(today))).fold(0.0, f64::max);
+    let largest = mean(&all(item)).into_iter().chain(mean(&all(today))).fold(0.0, f64::max);
     let measure = measure_of_difference(figure, currency, largest);
-    let told = difference.as_ref().map(|own| known_difference(own).parts(measure));
+    let told = difference.as_ref().map(|difference| known_difference(difference).parts(measure));
     let (told, spread) = told.unzip();
     let of_share = figure.unit == Unit::Share;
     Line {
         name: figure.name,
         label: figure.label,
         first: FIRST.contains(&figure.name),
-        own: said(figure, currency, mean(&all(own))),
+        own: said(figure, currency, mean(&all(item))),
         today: said(figure, currency, mean(&all(today))),
         difference: told,
-        relative: relative.filter(|_| !of_share).map(|own| known_difference(&own).parts(Measure::Share).0),
+        relative: relative.filter(|_| !of_share).map(|relative| known_difference(&relative).parts(Measure::Share).0),
         spread: spread.filter(|text| !text.is_empty()),
-        verdict: difference.map_or("same", |own| verdict(figure, &own)),
+        verdict: difference.map_or("same", |difference| verdict(figure, &difference)),
     }
 }
 
@@ -154,15 +154,15 @@ fn verdict(figure: &Figure, difference: &Estimate) -> &'static str {
     }
 }
 
-fn kept(today: &[&Point], own: &[&Point]) -> Vec<ObjectiveResult> {
+fn kept(today: &[&Point], this_points: &[&Point]) -> Vec<ObjectiveResult> {
     let count = |points: &[&Point], place: usize| {
         let judged = points.iter().filter_map(|point| point.objectives.get(place)?.met);
-        judged.fold((0, 0), |(met, all), own| (met + usize::from(own), all + 1))
+        judged.fold((0, 0), |(met, all), judged| (met + usize::from(judged), all + 1))
     };
-    let stated = own.first().map_or(&[][..], |point| &point.objectives);
+    let stated = this_points.first().map_or(&[][..], |point| &point.objectives);
     let one = |(place, stated): (usize, &crate::points::Objective)| ObjectiveResult {
         name: format!("{} at most {}", stated.name.replace('_', " "), objective(&stated.unit, stated.limit)),
-        own: count(own, place),
+        own: count(this_points, place),
         today: count(today, place),
     };
     stated.iter().enumerate().map(one).collect()
@@ -175,7 +175,7 @@ mod tests {
     use crate::points::Point;
 
     fn point(seed: u64, cost: f64) -> Point {
-        let place = find("cost_per_month").map_or(0, |own| own.0);
+        let place = find("cost_per_month").map_or(0, |pair| pair.0);
         let mut figures = vec![None; FIGURES.len()];
         figures[place] = Some(cost);
         Point {
@@ -201,18 +201,18 @@ mod tests {
         // Seeds differ by more than the change saves; each saves.
         let today: Vec<Point> =
             [100.0, 200.0, 300.0, 400.0, 500.0].iter().enumerate().map(|(n, c)| point(n as u64, *c)).collect();
-        let own: Vec<Point> =
-            today.iter().map(|own| point(own.seed, own.figures[1].unwrap_or(0.0) - 10.0 - own.seed as f64)).collect();
-        let (today, own): (Vec<&Point>, Vec<&Point>) = (today.iter().collect(), own.iter().collect());
-        let all = held(&today, &own, 20, "USD");
+        let points: Vec<Point> =
+            today.iter().map(|this_point| point(this_point.seed, this_point.figures[1].unwrap_or(0.0) - 10.0 - this_point.seed as f64)).collect();
+        let (today, point): (Vec<&Point>, Vec<&Point>) = (today.iter().collect(), points.iter().collect());
+        let all = held(&today, &point, 20, "USD");
         assert_eq!((all.seeds, all.planned, all.rows.len()), (5, 20, 5));
         let cost = &all.figures[0];
         assert_eq!((cost.name, cost.verdict), ("cost_per_month", "better"));
         assert_eq!(cost.own.value, Some(288.0));
         assert_eq!(cost.difference.as_deref(), Some("\u{2212}$12"));
         // With one seed there is no interval, and the number is that of the seed.
-        let one = held(&today[..1], &own[..1], 20, "USD");
+        let one = held(&today[..1], &point[..1], 20, "USD");
         assert_eq!((one.figures[0].own.value, one.figures[0].spread.as_deref()), (Some(90.0), None));
-        assert!(FIRST.iter().all(|name| one.figures.iter().any(|own| own.name == *name && own.first)));
+        assert!(FIRST.iter().all(|name| one.figures.iter().any(|figure| figure.name == *name && figure.first)));
     }
 }

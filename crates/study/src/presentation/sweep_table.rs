@@ -73,13 +73,13 @@ pub(super) fn columns(sweep: &Sweep) -> Vec<(usize, &'static Figure)> {
 /// Objectives that no figure of [`columns`] stands for: those on the waits of one workload or one priority.
 pub(super) fn own_objectives(sweep: &Sweep) -> Vec<&str> {
     let all = sweep.results.first().map_or(&[][..], |result| result.objectives.as_slice());
-    all.iter().map(|own| own.name.as_str()).filter(|name| find(name).is_none()).collect()
+    all.iter().map(|item| item.name.as_str()).filter(|name| find(name).is_none()).collect()
 }
 
 /// What an objective measures on average.
 fn objective_cell(result: &SettingResult, name: &str) -> String {
-    let own = result.objectives.iter().find(|own| own.name == name);
-    let mean = own.and_then(|own| Some(objective(&own.unit, own.mean?.mean)));
+    let this_objective = result.objectives.iter().find(|objective| objective.name == name);
+    let mean = this_objective.and_then(|this_objective| Some(objective(&this_objective.unit, this_objective.mean?.mean)));
     mean.unwrap_or_else(|| "\u{2013}".to_owned())
 }
 
@@ -133,7 +133,7 @@ fn drop_columns(sweep: &Sweep, rows: &mut [Vec<String>], width: Option<usize>) -
         if super::aligned_within(rows, first, None).iter().all(|line| line.chars().count() <= width) {
             break;
         }
-        if let Some(at) = names.iter().position(|own| *own == name) {
+        if let Some(at) = names.iter().position(|this_name| *this_name == name) {
             names.remove(at);
             rows.iter_mut().for_each(|row| drop(row.remove(first + at)));
         }
@@ -208,7 +208,7 @@ fn seeds_of(sweep: &Sweep, result: &SettingResult) -> u64 {
 fn against_cheapest(sweep: &Sweep) -> Vec<String> {
     let cell = |((number, result), difference): ((usize, &SettingResult), String)| {
         if !result.is_comparable() {
-            let undone = |own: &Undone| left_undone(&own.figure, own.mean, "at best", own.least);
+            let undone = |undone: &Undone| left_undone(&undone.figure, undone.mean, "at best", undone.least);
             let parts: Vec<String> = result.undone.iter().map(undone).collect();
             return format!("not comparable: {}", parts.join(" and "));
         }
@@ -343,15 +343,15 @@ pub fn csv(sweep: &Sweep, output: &mut dyn std::io::Write) -> std::io::Result<()
         let mut row = vec![result.setting.to_string(), result.policy.clone()];
         row.extend(result.values.iter().cloned());
         row.extend(result.figures.iter().flat_map(|mean| cells_of([mean.map(|mean| mean.mean)])));
-        let objective = |name| result.objectives.iter().find(|own| own.name == name).and_then(|own| own.mean);
-        row.extend(own_objectives(sweep).into_iter().flat_map(|name| cells_of([objective(name).map(|own| own.mean)])));
+        let objective = |name| result.objectives.iter().find(|objective| objective.name == name).and_then(|objective| objective.mean);
+        row.extend(own_objectives(sweep).into_iter().flat_map(|name| cells_of([objective(name).map(|objective| objective.mean)])));
         row.push(result.meets_objectives.map_or_else(String::new, |met| met.to_string()));
         row.extend([sweep.front.contains(&number), result.is_comparable()].map(|is| is.to_string()));
         let cost = find(&sweep.cost).and_then(|(position, _)| result.figures.get(position).copied().flatten());
         let difference = result.against_cheapest.as_ref().map(|paired| paired.difference);
-        row.extend(cells_of([cost.and_then(|own| own.low), cost.and_then(|own| own.high)]));
-        let ends = [difference.and_then(|own| own.low), difference.and_then(|own| own.high)];
-        row.extend(cells_of([difference.map(|own| own.mean), ends[0], ends[1]]));
+        row.extend(cells_of([cost.and_then(|cost| cost.low), cost.and_then(|cost| cost.high)]));
+        let ends = [difference.and_then(|difference| difference.low), difference.and_then(|difference| difference.high)];
+        row.extend(cells_of([difference.map(|difference| difference.mean), ends[0], ends[1]]));
         row.extend(sweep.is_sequential().then(|| seeds_of(sweep, result).to_string()));
         writer.write_record(row.iter().map(|cell| csv_cell(cell).into_owned()))?;
     }

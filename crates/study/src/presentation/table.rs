@@ -53,7 +53,7 @@ pub fn table_within(comparison: &Comparison, width: Option<usize>) -> String {
         *first = format!("{}: {first}", comparison.about.scenario);
     }
     let assumptions = comparison.about.assumptions.iter();
-    lines.extend(assumptions.filter(|own| *own == DRAWS_PRICE_ERRORS).cloned());
+    lines.extend(assumptions.filter(|assumption| *assumption == DRAWS_PRICE_ERRORS).cloned());
     lines.push(String::new());
     heading(comparison, &mut lines);
     lines.extend(aligned_within(&means(comparison), 1, width));
@@ -120,8 +120,8 @@ pub(super) fn mean_cells(figure: &Figure, currency: &str, means: &[Option<Estima
     let (least, most) = figure.unit.range();
     let level = |mean: &Estimate| {
         let bounded = mean.low.is_some_and(|low| low <= least) || mean.high.is_some_and(|high| high >= most);
-        let own = known(mean);
-        IntervalFigure { ends: own.ends || bounded, ..own }
+        let item = known(mean);
+        IntervalFigure { ends: item.ends || bounded, ..item }
     };
     cells(means.iter().map(|mean| mean.as_ref().map(level)).collect(), |largest| measure(figure, currency, largest))
 }
@@ -163,8 +163,8 @@ pub(super) fn difference_cells(figure: &Figure, currency: &str, all: &[Option<&P
     let is_share =
         figure.unit == crate::figures::Unit::Money && all.iter().flatten().all(|paired| paired.relative.is_some());
     let known = |paired: &&Paired| {
-        let own = if is_share { paired.relative.as_ref().unwrap_or(&paired.difference) } else { &paired.difference };
-        known_difference(own)
+        let relative = if is_share { paired.relative.as_ref().unwrap_or(&paired.difference) } else { &paired.difference };
+        known_difference(relative)
     };
     let all: Vec<Option<IntervalFigure>> = all.iter().map(|paired| paired.as_ref().map(known)).collect();
     let measure = |largest| {
@@ -191,7 +191,7 @@ fn objectives(comparison: &Comparison) -> Vec<Vec<String>> {
 /// An objective, and for each policy how often it was met.
 pub(super) fn objective_row((objective, cells): &ObjectiveRow<'_>) -> Vec<String> {
     let mut row = vec![format!("{} at most {}", objective.name, limit(objective))];
-    row.extend(cells.iter().map(|own| own.map_or_else(|| "not asked for".to_owned(), met)));
+    row.extend(cells.iter().map(|cell| cell.map_or_else(|| "not asked for".to_owned(), met)));
     row
 }
 

@@ -43,12 +43,12 @@ pub fn verdict(comparison: &Comparison) -> Vec<String> {
 
 /// Why a comparison ended that was to end when differences are sure.
 fn sequential(comparison: &Comparison) -> Option<String> {
-    let (own, first) = (comparison.sequential.as_ref()?, comparison.policies.first()?);
-    let (have, share) = (comparison.about.replications, percent(own.share));
+    let (sequential, first) = (comparison.sequential.as_ref()?, comparison.policies.first()?);
+    let (have, share) = (comparison.about.replications, percent(sequential.share));
     let run = format::counted(have, "replication", "replications");
     let known = format!("known by its sign, or to be below {share} of what {} costs", first.name);
-    Some(if own.sure {
-        format!("After {run} of at most {} each cost difference is {known}.", own.replications_max)
+    Some(if sequential.sure {
+        format!("After {run} of at most {} each cost difference is {known}.", sequential.replications_max)
     } else {
         format!("After {run} not every cost difference is {known}.")
     })
@@ -122,9 +122,9 @@ fn availability(comparison: &Comparison, position: usize) -> Option<String> {
     let word = if difference.mean > 0.0 { "more" } else { "fewer" };
     let amount = format::objective(format::POD_MINUTES, difference.mean.abs());
     let longest = |position| comparison.figure(position, "at_zero")?.mean.map(|mean| mean.mean);
-    let (own, other) = (longest(position)?, longest(0)?);
-    let none = if (own - other).abs() >= 60.0 {
-        format!("; a workload had none Ready for {} ({first}: {})", span(own), span(other))
+    let (longest, other) = (longest(position)?, longest(0)?);
+    let none = if (longest - other).abs() >= 60.0 {
+        format!("; a workload had none Ready for {} ({first}: {})", span(longest), span(other))
     } else {
         String::new()
     };
@@ -133,8 +133,8 @@ fn availability(comparison: &Comparison, position: usize) -> Option<String> {
 
 /// What decides the answer without being what was asked.
 fn uneven(comparison: &Comparison) -> impl Iterator<Item = String> {
-    let deciding = comparison.uneven.iter().filter(|own| own.decides);
-    deciding.map(|own| format!("This decides the answer: {}.", own.message))
+    let deciding = comparison.uneven.iter().filter(|uneven| uneven.decides);
+    deciding.map(|deciding| format!("This decides the answer: {}.", deciding.message))
 }
 
 /// That a large share of some bill rests on prices that nobody published.
@@ -188,10 +188,10 @@ fn objective_words(comparison: &Comparison, (objective, cells): &ObjectiveRow<'_
         .policies
         .iter()
         .zip(cells)
-        .filter_map(|(policy, own)| Some((policy, (*own)?)))
-        .map(|(policy, own)| match own.judged {
+        .filter_map(|(policy, cell)| Some((policy, (*cell)?)))
+        .map(|(policy, cell)| match cell.judged {
             0 => format!("{}: not measured", policy.name),
-            judged => format!("{} in {} of {} runs", policy.name, own.met, judged),
+            judged => format!("{} in {} of {} runs", policy.name, cell.met, judged),
         })
         .collect();
     format!("{} at most {}: met by {}.", objective.name, limit(objective), each.join(", "))

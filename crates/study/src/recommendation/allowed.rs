@@ -287,8 +287,8 @@ pub fn exclude(
 }
 
 /// The name of a label on nodes of the pool.
-fn label(pool: &NodePool, own: Symbol) -> Symbol {
-    if pool.auto_mode { auto_mode_label(own).unwrap_or(own) } else { own }
+fn label(pool: &NodePool, symbol: Symbol) -> Symbol {
+    if pool.auto_mode { auto_mode_label(symbol).unwrap_or(symbol) } else { symbol }
 }
 
 /// Whether a label is one that levers keep to the values of today.

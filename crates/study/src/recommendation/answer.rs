@@ -133,7 +133,7 @@ impl Figures {
             let (place, figure) = find(name)?;
             let values: Vec<f64> = points.iter().filter_map(|point| *point.figures.get(place)?).collect();
             let (least, most) = figure.unit.range();
-            Estimate::from_values(&values).map(|own| own.within(least, most))
+            Estimate::from_values(&values).map(|estimate| estimate.within(least, most))
         };
         Self {
             cost_per_month: mean("cost_per_month"),
@@ -279,7 +279,7 @@ impl Recommendation {
     /// The share of today's cost that is saved, with its interval; above 0 where it costs less.
     pub fn saving(&self) -> Option<Estimate> {
         let relative = self.cost_per_month.as_ref()?.relative.as_ref()?;
-        let (low, high) = (relative.high.map(|own| -own), relative.low.map(|own| -own));
+        let (low, high) = (relative.high.map(|high| -high), relative.low.map(|low| -low));
         Some(Estimate { mean: -relative.mean, low, high, ..*relative })
     }
 }

@@ -90,7 +90,7 @@ pub fn dearest_family(outcome: &Outcome, end: SimTime) -> Option<Symbol> {
         let ran = node.terminating.unwrap_or(end).saturating_since(running).as_secs_f64();
         *sums.entry(family_of(kind)).or_insert(0.0) += node.rate.as_f64() * ran;
     }
-    sums.into_iter().max_by(|one, other| one.1.total_cmp(&other.1).then(other.0.cmp(&one.0))).map(|own| own.0)
+    sums.into_iter().max_by(|one, other| one.1.total_cmp(&other.1).then(other.0.cmp(&one.0))).map(|sum| sum.0)
 }
 
 /// The On-Demand usage of each hour of a run.
@@ -99,7 +99,7 @@ pub fn hours(outcome: &Outcome, scenario: &Scenario) -> Vec<Hour> {
     let mut hours: Vec<Hour> = vec![Hour::new(); libm::ceil(whole) as usize];
     for node in &outcome.record.nodes {
         let Some((kind, running)) = node.instance_type.zip(node.running) else { continue };
-        if node.capacity_type.is_none_or(|own| own.as_str() != "on-demand") {
+        if node.capacity_type.is_none_or(|capacity_type| capacity_type.as_str() != "on-demand") {
             continue;
         }
         let family = family_of(kind);
@@ -132,12 +132,12 @@ pub fn curves(hours: &[Hour], region: &Region) -> Vec<FamilyCurve> {
         let (discount, quality) = listed.of_term(1, false)?;
         let curve = of_family(family, share(discount), hours);
         let longer = |(discount, quality): (u32, PriceQuality)| {
-            let own = of_family(family, share(discount), hours);
+            let family = of_family(family, share(discount), hours);
             LongerTerm {
-                discount: own.discount,
+                discount: family.discount,
                 discount_quality: quality.as_str().to_owned(),
-                best_per_hour: own.best_per_hour,
-                best_cost_per_month: own.best_cost_per_month,
+                best_per_hour: family.best_per_hour,
+                best_cost_per_month: family.best_cost_per_month,
             }
         };
         let three_years = listed.of_term(3, true).map(longer);
@@ -196,22 +196,22 @@ fn floored(amount: f64) -> f64 {
 /// The lever of commitments: the best for each family, smaller ones, and one for all families; if `three_years`, also for that term.
 pub fn lever(curves: &[FamilyCurve], three_years: bool) -> Lever {
     let (all, of_one): (Vec<&FamilyCurve>, Vec<&FamilyCurve>) =
-        curves.iter().partition(|own| own.family == ALL_FAMILIES);
+        curves.iter().partition(|curve| curve.family == ALL_FAMILIES);
     let one_year = |share: f64| {
-        let amounts = of_one.iter().map(|own| (own.family.as_str(), floored(own.best_per_hour * share)));
+        let amounts = of_one.iter().map(|family_curve| (family_curve.family.as_str(), floored(family_curve.best_per_hour * share)));
         plans(amounts, ("1y", "no_upfront", "1 year, no upfront"))
     };
     let longer = || {
         let amounts =
-            of_one.iter().filter_map(|own| Some((own.family.as_str(), own.three_years.as_ref()?.best_per_hour)));
+            of_one.iter().filter_map(|family_curve| Some((family_curve.family.as_str(), family_curve.three_years.as_ref()?.best_per_hour)));
         plans(amounts, ("3y", "all_upfront", "3 years, all upfront: needs a three-year commitment"))
     };
-    let compute = all.iter().filter(|own| own.best_per_hour >= LEAST).map(|own| {
-        let per_hour = floored(own.best_per_hour);
-        let plan = serde_json::json!([{ "commitment": per_hour, "discount": format!("{}%", own.discount * 100.0) }]);
+    let compute = all.iter().filter(|item| item.best_per_hour >= LEAST).map(|item| {
+        let per_hour = floored(item.best_per_hour);
+        let plan = serde_json::json!([{ "commitment": per_hour, "discount": format!("{}%", item.discount * 100.0) }]);
         let label = format!(
             "{per_hour} an hour of any family (Compute Savings Plan), 1 year, no upfront, {}% off assumed",
-            own.discount * 100.0
+            item.discount * 100.0
         );
         Level { label, sets: vec![(PLANS.to_owned(), plan.to_string())], requirements: Vec::new() }
     });
@@ -228,7 +228,7 @@ fn plans<'f>(
     amounts: impl Iterator<Item = (&'f str, f64)>,
     (term, payment, shown): (&str, &str, &str),
 ) -> Option<Level> {
-    let worth: Vec<(&str, f64)> = amounts.filter(|own| own.1 >= LEAST).collect();
+    let worth: Vec<(&str, f64)> = amounts.filter(|amount| amount.1 >= LEAST).collect();
     let plan = |(family, commitment): &(&str, f64)| serde_json::json!({ "family": family, "commitment": commitment, "term": term, "payment": payment });
     let plans: Vec<serde_json::Value> = worth.iter().map(plan).collect();
     let names: Vec<String> = worth.iter().map(|(family, amount)| format!("{amount} an hour of {family}")).collect();
@@ -249,25 +249,25 @@ mod tests {
         let family = Symbol::new("m5");
         // Ten hours that use 1 to 10 On-Demand; a quarter off.
         let hours: Vec<Hour> = (1..=10).map(|used| Hour::from([(family, f64::from(used))])).collect();
-        let own = of_family(family, 0.25, &hours);
+        let family = of_family(family, 0.25, &hours);
         // By hand: the third lowest hour, 3 x 0.75.
-        assert!((own.best_per_hour - 2.25).abs() < 1e-9, "{}", own.best_per_hour);
+        assert!((family.best_per_hour - 2.25).abs() < 1e-9, "{}", family.best_per_hour);
         let cost = |per_hour: f64| {
             let over = (1..=10).map(|used| (f64::from(used) * 0.75 - per_hour).max(0.0) / 0.75).sum::<f64>() / 10.0;
             per_hour + over
         };
-        assert!(own.curve.iter().all(|point| cost(2.25) <= point.cost_per_month / 730.0 + 1e-9));
-        assert!((own.best_cost_per_month / 730.0 - cost(2.25)).abs() < 1e-9, "{}", own.best_cost_per_month);
-        assert!((own.curve[0].cost_per_month - 5.5 * 730.0).abs() < 1e-6 && own.curve[0].unused.abs() < 1e-12);
+        assert!(family.curve.iter().all(|point| cost(2.25) <= point.cost_per_month / 730.0 + 1e-9));
+        assert!((family.best_cost_per_month / 730.0 - cost(2.25)).abs() < 1e-9, "{}", family.best_cost_per_month);
+        assert!((family.curve[0].cost_per_month - 5.5 * 730.0).abs() < 1e-6 && family.curve[0].unused.abs() < 1e-12);
     }
     #[test]
     fn the_cost_is_that_of_the_commitment_and_not_of_the_nearest_point_of_the_curve() {
         let family = Symbol::new("m5");
-        let own = of_family(family, 0.25, &vec![Hour::from([(family, 2.0)]); 10]);
+        let family = of_family(family, 0.25, &vec![Hour::from([(family, 2.0)]); 10]);
         // By hand: all of 2 x 0.75 is covered and nothing is left over. The points beside it commit 1.44 and 1.53.
-        assert!((own.best_per_hour - 1.5).abs() < 1e-9, "{}", own.best_per_hour);
-        assert!((own.best_cost_per_month - 1.5 * 730.0).abs() < 1e-6, "{}", own.best_cost_per_month);
-        assert!(own.curve.iter().all(|point| point.cost_per_month > own.best_cost_per_month + 10.0));
+        assert!((family.best_per_hour - 1.5).abs() < 1e-9, "{}", family.best_per_hour);
+        assert!((family.best_cost_per_month - 1.5 * 730.0).abs() < 1e-6, "{}", family.best_cost_per_month);
+        assert!(family.curve.iter().all(|point| point.cost_per_month > family.best_cost_per_month + 10.0));
     }
 
     #[test]

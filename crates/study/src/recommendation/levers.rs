@@ -133,7 +133,7 @@ impl Kind {
 
     /// The kind called `name`.
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(own, _)| *own == name).map(|(_, kind)| *kind)
+        Self::ALL.iter().find(|(key, _)| *key == name).map(|(_, kind)| *kind)
     }
 }
 
@@ -240,31 +240,31 @@ pub fn requirements(policy: &PolicyVariant) -> Requirements {
 /// Terms by label. A NodePool may state several requirements on one label, `Gt` and `Lt` for instance, and a level takes the place of all.
 fn by_key(requirements: &[Requirement]) -> Vec<(Symbol, Vec<Value>)> {
     let mut all: Vec<(Symbol, Vec<Value>)> = Vec::new();
-    for own in requirements {
-        match all.iter_mut().find(|(key, _)| *key == own.key) {
-            Some((_, known)) => known.extend(terms(own)),
-            None => all.push((own.key, terms(own))),
+    for requirement in requirements {
+        match all.iter_mut().find(|(key, _)| *key == requirement.key) {
+            Some((_, known)) => known.extend(terms(requirement)),
+            None => all.push((requirement.key, terms(requirement))),
         }
     }
     all
 }
 
 /// A requirement as a manifest states it.
-fn terms(own: &Requirement) -> Vec<Value> {
-    let key = own.key.as_str();
+fn terms(requirement: &Requirement) -> Vec<Value> {
+    let key = requirement.key.as_str();
     let mut terms = Vec::new();
-    let values: Vec<&str> = own.values.iter().map(|value| value.as_str()).collect();
-    match (own.complement, values.is_empty()) {
+    let values: Vec<&str> = requirement.values.iter().map(|value| value.as_str()).collect();
+    match (requirement.complement, values.is_empty()) {
         (false, true) => terms.push(json!({"key": key, "operator": "DoesNotExist"})),
         (false, false) => terms.push(json!({"key": key, "operator": "In", "values": values})),
         (true, false) => terms.push(json!({"key": key, "operator": "NotIn", "values": values})),
-        (true, true) if own.gte.is_none() && own.lte.is_none() => terms.push(json!({"key": key, "operator": "Exists"})),
+        (true, true) if requirement.gte.is_none() && requirement.lte.is_none() => terms.push(json!({"key": key, "operator": "Exists"})),
         (true, true) => {}
     }
     let bound = |operator: &str, value: i64| json!({"key": key, "operator": operator, "values": [value.to_string()]});
-    terms.extend(own.gte.map(|least| bound("Gt", least.saturating_sub(1))));
-    terms.extend(own.lte.map(|most| bound("Lt", most.saturating_add(1))));
-    if let (Some(least), Some(Value::Object(first))) = (own.min_values, terms.first_mut()) {
+    terms.extend(requirement.gte.map(|least| bound("Gt", least.saturating_sub(1))));
+    terms.extend(requirement.lte.map(|most| bound("Lt", most.saturating_add(1))));
+    if let (Some(least), Some(Value::Object(first))) = (requirement.min_values, terms.first_mut()) {
         first.insert("minValues".to_owned(), json!(least));
     }
     terms
@@ -277,16 +277,16 @@ pub fn setting(levers: &[Lever], choice: &Choice, today: &Requirements) -> Setti
     let mut changed: BTreeMap<&str, Vec<(Symbol, Vec<Value>)>> = BTreeMap::new();
     for level in chosen {
         setting.extend(level.sets.iter().cloned());
-        for own in &level.requirements {
+        for requirement in &level.requirements {
             let of_pool =
-                changed.entry(own.path.as_str()).or_insert_with(|| today.get(&own.path).cloned().unwrap_or_default());
-            match of_pool.iter_mut().find(|(key, _)| *key == own.key) {
-                Some(place) => place.1.clone_from(&own.terms),
-                None => of_pool.push((own.key, own.terms.clone())),
+                changed.entry(requirement.path.as_str()).or_insert_with(|| today.get(&requirement.path).cloned().unwrap_or_default());
+            match of_pool.iter_mut().find(|(key, _)| *key == requirement.key) {
+                Some(place) => place.1.clone_from(&requirement.terms),
+                None => of_pool.push((requirement.key, requirement.terms.clone())),
             }
         }
     }
-    let list = |terms: Vec<(Symbol, Vec<Value>)>| -> Vec<Value> { terms.into_iter().flat_map(|own| own.1).collect() };
+    let list = |terms: Vec<(Symbol, Vec<Value>)>| -> Vec<Value> { terms.into_iter().flat_map(|term| term.1).collect() };
     setting.extend(changed.into_iter().map(|(path, terms)| (path.to_owned(), Value::Array(list(terms)).to_string())));
     setting
 }
@@ -327,8 +327,8 @@ mod tests {
     #[test]
     fn a_level_takes_the_place_of_all_requirements_on_a_label() {
         let key = Symbol::new("karpenter.k8s.aws/instance-cpu");
-        let own = |operator, value| Requirement::new(key, operator, [Symbol::new(value)]);
-        let stated = [own(Operator::Gt, "1"), own(Operator::Lt, "17")];
+        let make = |operator, value| Requirement::new(key, operator, [Symbol::new(value)]);
+        let stated = [make(Operator::Gt, "1"), make(Operator::Lt, "17")];
         let path = "NodePool[a].spec.template.spec.requirements".to_owned();
         let today = Requirements::from([(path.clone(), by_key(&stated))]);
         assert_eq!(today[&path].len(), 1);

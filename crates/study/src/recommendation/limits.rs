@@ -48,7 +48,7 @@ const MET_IN: f64 = crate::sweep::MET_IN;
 /// speak, no longer waits of messages and no more containers that are killed, as those are whose memory was made too small.
 pub fn limits(today: &Point) -> Vec<Limit> {
     let objectives =
-        today.objectives.iter().map(|own| Limit::AtMost { name: own.name.clone(), limit: own.limit, share: MET_IN });
+        today.objectives.iter().map(|objective| Limit::AtMost { name: objective.name.clone(), limit: objective.limit, share: MET_IN });
     let mut all: Vec<Limit> = objectives.collect();
     if all.is_empty() {
         all.extend([
@@ -70,7 +70,7 @@ const OF_AVAILABILITY: [&str; 2] = ["unavailable_pod_minutes", "at_zero"];
 
 /// That clearly more replicas are missing in the runs `own` than in those of `today` with the same seeds, where there are objectives and none of
 /// them speaks of that: then it is not kept as it is today.
-pub fn missing_more(today: &[Point], own: &[Point]) -> Option<String> {
+pub fn missing_more(today: &[Point], this_points: &[Point]) -> Option<String> {
     let objectives = &today.first()?.objectives;
     if objectives.is_empty() || objectives.iter().any(|stated| OF_AVAILABILITY.contains(&stated.name.as_str())) {
         return None;
@@ -78,10 +78,10 @@ pub fn missing_more(today: &[Point], own: &[Point]) -> Option<String> {
     let values = |points: &[Point]| -> Option<Vec<f64>> {
         points.iter().map(|point| figure(point, "unavailable_pod_minutes")).collect()
     };
-    let (before, after) = (values(today)?, values(own)?);
+    let (before, after) = (values(today)?, values(this_points)?);
     let least = (mean(&before)? * 0.1).max(5.0);
     let difference = Paired::new(&before, &after)?.difference;
-    let amount = |values: &[f64]| mean(values).map_or_else(String::new, |own| objective(POD_MINUTES, own));
+    let amount = |values: &[f64]| mean(values).map_or_else(String::new, |mean| objective(POD_MINUTES, mean));
     (difference.is_off_zero() && difference.mean > least).then(|| {
         format!(
             "missing replicas rise to {} (today {}). No objective limits this; set `objectives.unavailable_pod_minutes` to keep it",
@@ -97,7 +97,7 @@ fn figure(point: &Point, name: &str) -> Option<f64> {
 }
 
 fn as_today(figure: &'static str, slack: f64, share: f64) -> Limit {
-    let name = find(figure).map_or(figure, |(_, own)| own.label).to_owned();
+    let name = find(figure).map_or(figure, |(_, item)| item.label).to_owned();
     Limit::AsToday { name, figure, slack, share }
 }
 
@@ -115,9 +115,9 @@ pub fn measures(point: &Point, limits: &[Limit]) -> Vec<Option<f64>> {
         .collect()
 }
 
-fn measured(own: &Objective) -> Option<f64> {
-    let is_within = own.actual.is_none_or(|actual| actual <= own.limit);
-    if own.met == Some(false) && is_within { Some(f64::INFINITY) } else { own.actual }
+fn measured(objective: &Objective) -> Option<f64> {
+    let is_within = objective.actual.is_none_or(|actual| actual <= objective.limit);
+    if objective.met == Some(false) && is_within { Some(f64::INFINITY) } else { objective.actual }
 }
 
 /// How many of `count` runs may miss an objective that `share` of all runs have to meet. Judged with few runs a share cannot be told to the
@@ -130,19 +130,19 @@ fn misses(count: f64, share: f64, slack: f64) -> f64 {
 
 /// How far beyond a limit runs are, 0 within it: `place` is the limit's among the measures, `slack` how much of what it allows
 /// may be used.
-pub fn strain(limit: &Limit, place: usize, (today, own): (&[&Sample], &[&Sample]), slack: f64) -> f64 {
+pub fn strain(limit: &Limit, place: usize, (today, item): (&[&Sample], &[&Sample]), slack: f64) -> f64 {
     let measure = |sample: &&Sample| sample.measures.get(place).copied().flatten();
-    let count = own.len().max(1) as f64;
+    let count = item.len().max(1) as f64;
     match limit {
         Limit::AtMost { limit, share, .. } => {
             let missed =
-                |samples: &[&Sample]| samples.iter().filter_map(measure).filter(|own| own > limit).count() as f64;
+                |samples: &[&Sample]| samples.iter().filter_map(measure).filter(|measure| measure > limit).count() as f64;
             let allowed = misses(count, *share, slack).max(missed(today));
-            ((missed(own) - allowed) / count).max(0.0)
+            ((missed(item) - allowed) / count).max(0.0)
         }
         Limit::AsToday { slack: least, share, .. } => {
             let mean = |samples: &[&Sample]| samples.iter().filter_map(measure).sum::<f64>() / count;
-            let (before, after) = (mean(today), mean(own));
+            let (before, after) = (mean(today), mean(item));
             let allowed = least.max(share * before) * slack;
             let beyond = after - before - allowed;
             if beyond > 1e-9 { beyond / allowed.max(before).max(1e-6) } else { 0.0 }
@@ -162,13 +162,13 @@ mod tests {
         values.iter().map(|value| Sample { cost: 0.0, measures: vec![Some(*value)] }).collect()
     }
 
-    fn strained(limit: &Limit, today: &[f64], own: &[f64]) -> bool {
-        strained_with(limit, today, own, 1.0)
+    fn strained(limit: &Limit, today: &[f64], numbers: &[f64]) -> bool {
+        strained_with(limit, today, numbers, 1.0)
     }
 
-    fn strained_with(limit: &Limit, today: &[f64], own: &[f64], slack: f64) -> bool {
-        let (today, own) = (runs(today), runs(own));
-        strain(limit, 0, (&today.iter().collect::<Vec<_>>(), &own.iter().collect::<Vec<_>>()), slack) > 0.0
+    fn strained_with(limit: &Limit, today: &[f64], numbers: &[f64], slack: f64) -> bool {
+        let (today, runs) = (runs(today), runs(numbers));
+        strain(limit, 0, (&today.iter().collect::<Vec<_>>(), &runs.iter().collect::<Vec<_>>()), slack) > 0.0
     }
 
     /// So many runs, `missed` of them beyond a limit of 10.
@@ -199,22 +199,22 @@ mod tests {
 
     #[test]
     fn an_objective_that_a_run_misses_is_missed_whatever_the_run_measures() {
-        let own = |actual: Option<f64>, met: Option<bool>| {
+        let make = |actual: Option<f64>, met: Option<bool>| {
             let (name, unit) = ("request_p99".to_owned(), "seconds".to_owned());
             measured(&Objective { name, unit, limit: 10.0, actual, met })
         };
-        assert_eq!(own(Some(3.0), Some(true)), Some(3.0));
-        assert_eq!((own(Some(12.0), Some(false)), own(None, None)), (Some(12.0), None));
+        assert_eq!(make(Some(3.0), Some(true)), Some(3.0));
+        assert_eq!((make(Some(12.0), Some(false)), make(None, None)), (Some(12.0), None));
         let limit = Limit::AtMost { name: "request_p99".into(), limit: 10.0, share: 0.95 };
-        let of = |actual| (0..4).map(|_| own(actual, Some(false)).unwrap()).collect::<Vec<_>>();
+        let of = |actual| (0..4).map(|_| make(actual, Some(false)).unwrap()).collect::<Vec<_>>();
         // Most requests got no answer, and those that did got it soon.
         assert!(strained(&limit, &[1.0; 4], &of(Some(3.0))) && strained(&limit, &[1.0; 4], &of(None)));
     }
 
     /// A run with these figures and objectives.
     fn point(figures: &[(&str, f64)], objectives: &[&str]) -> Point {
-        let mut own = vec![None; FIGURES.len()];
-        figures.iter().for_each(|(name, value)| own[find(name).unwrap().0] = Some(*value));
+        let mut item = vec![None; FIGURES.len()];
+        figures.iter().for_each(|(name, value)| item[find(name).unwrap().0] = Some(*value));
         let stated = |name: &&str| Objective {
             name: (*name).to_owned(),
             unit: "seconds".into(),
@@ -226,7 +226,7 @@ mod tests {
             setting: 0,
             policy: "own".into(),
             seed: 1,
-            figures: own,
+            figures: item,
             objectives: objectives.iter().map(stated).collect(),
             event_hash: String::new(),
             unconfirmed: 0.0,
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn work_and_killed_containers_are_kept_whatever_the_objectives() {
-        let names = |today: &Point| limits(today).iter().map(|own| own.name().to_owned()).collect::<Vec<_>>();
+        let names = |today: &Point| limits(today).iter().map(|limit| limit.name().to_owned()).collect::<Vec<_>>();
         let label = |name: &str| find(name).unwrap().1.label.to_owned();
         let batch = [("messages_undone", 0.0), ("message_wait", 4.6), ("jobs_undone", 0.0)];
         let with = names(&point(&batch, &["pending_p99"]));

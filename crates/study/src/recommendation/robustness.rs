@@ -62,15 +62,15 @@ impl Stress {
 
     /// The scenario with it.
     pub fn applied(&self, scenario: &Scenario) -> Scenario {
-        let mut own = scenario.clone();
+        let mut this_scenario = scenario.clone();
         let span = scenario.duration.as_secs_f64();
         let at = |share: f64| SimTime::ZERO + crate::domain::SimDuration::from_secs_f64(span * share);
         let fault = |kind, from: SimTime, until: SimTime| Fault { at: from, until, kind };
         let middle = at(0.5);
         match *self {
             Self::Load(factor) => {
-                scale(&mut own, factor);
-                return own;
+                scale(&mut this_scenario, factor);
+                return this_scenario;
             }
             Self::SpotStorm => {
                 let kind = FaultKind::SpotInterruption {
@@ -78,36 +78,36 @@ impl Stress {
                     victims: Victims::Permille(300),
                     before: crate::domain::SimDuration::ZERO,
                 };
-                add(&mut own, fault(kind, middle, middle));
+                add(&mut this_scenario, fault(kind, middle, middle));
             }
             Self::ZoneLost(zone) => {
                 let until = (middle + crate::domain::SimDuration::from_secs(3_600)).min(at(1.0));
-                add(&mut own, fault(FaultKind::ZoneOutage { zone, power: true }, middle, until));
+                add(&mut this_scenario, fault(FaultKind::ZoneOutage { zone, power: true }, middle, until));
             }
             Self::NoCapacity(family) => {
                 let pools = PoolSelector { family: Some(family), ..PoolSelector::default() };
                 let kind = FaultKind::InsufficientCapacity { pools, probability: 1.0 };
-                add(&mut own, fault(kind, at(1.0 / 3.0), at(2.0 / 3.0)));
+                add(&mut this_scenario, fault(kind, at(1.0 / 3.0), at(2.0 / 3.0)));
             }
         }
-        own
+        this_scenario
     }
 }
 
 fn add(scenario: &mut Scenario, fault: Fault) {
     let cloud = Arc::make_mut(&mut scenario.ec2.cloud);
     cloud.faults.push(fault);
-    cloud.faults.sort_by_key(|own| own.at);
+    cloud.faults.sort_by_key(|fault| fault.at);
 }
 
 fn scale(scenario: &mut Scenario, factor: f64) {
-    let open = |own: &mut OpenRequests| own.curve = Arc::new((*own.curve).clone().scaled(factor));
+    let open = |requests: &mut OpenRequests| requests.curve = Arc::new((*requests.curve).clone().scaled(factor));
     for load in &mut scenario.load {
         match &mut load.requests {
-            Requests::Open(own) | Requests::Cpu(own) => {
-                open(own);
+            Requests::Open(item) | Requests::Cpu(item) => {
+                open(item);
                 // Arrivals one by one are those of the load as it is: a scaled load has its mean rates.
-                own.arrivals = None;
+                item.arrivals = None;
             }
             Requests::ClosedLoop { clients, .. } => {
                 *clients = libm::round(f64::from(*clients) * factor).max(1.0) as u32;
@@ -149,9 +149,9 @@ mod tests {
         let catalog = Catalog::embedded().unwrap();
         let (scenario, _) = crate::scenario::load_edited(&file, catalog, &Limits::default(), &[]).unwrap();
         assert!(Stress::new(&scenario, None).contains(&Stress::Load(1.5)), "a scenario with a queue alone has a load");
-        let own = Stress::Load(1.5).applied(&scenario);
+        let applied = Stress::Load(1.5).applied(&scenario);
         let curve = |scenario: &Scenario| (*scenario.queues[0].messages.as_ref().unwrap().curve).clone();
-        assert_eq!(curve(&own), curve(&scenario).scaled(1.5));
-        assert!((own.queues[0].waiting - 150.0).abs() < 1e-9);
+        assert_eq!(curve(&applied), curve(&scenario).scaled(1.5));
+        assert!((applied.queues[0].waiting - 150.0).abs() < 1e-9);
     }
 }

@@ -302,7 +302,7 @@ impl<'p, P: Problem> Search<'p, P> {
             let half = (*count).min(open.len().div_ceil(2));
             let leading = self.leading(&open, seeds / 2, open.len());
             let mut groups = BTreeSet::new();
-            let saves = |choice: &Choice| self.standing(choice, seeds / 2).is_some_and(|own| own.saving > 0.0);
+            let saves = |choice: &Choice| self.standing(choice, seeds / 2).is_some_and(|standing| standing.saving > 0.0);
             let is_first = |choice: &Choice| saves(choice) && groups.insert(self.group_of(choice));
             let (first, others): (Vec<Choice>, Vec<Choice>) = leading.into_iter().partition(is_first);
             let rest = half.saturating_sub(first.len());
@@ -417,7 +417,7 @@ impl<'p, P: Problem> Search<'p, P> {
         let mut known: Vec<(f64, Choice)> =
             neighbours.map(|choice| (self.saves_more(&choice, best).unwrap_or(0.0), choice)).collect();
         known.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
-        let mut open: Vec<Choice> = known.into_iter().map(|own| own.1).collect();
+        let mut open: Vec<Choice> = known.into_iter().map(|pair| pair.1).collect();
         for (seeds, margin) in SECOND_LOOKS {
             self.look(std::slice::from_ref(best), seeds)?;
             let left = self.limit.saturating_sub(self.used());
@@ -437,19 +437,19 @@ impl<'p, P: Problem> Search<'p, P> {
     /// Whether more seeds may find `choice` better than `best`: it does something else, breaks no limit more often than it may, and
     /// costs at most `margin` more, as a share of today's cost. Prices that are seldom high are not yet seen in few seeds.
     fn may_be_better(&self, choice: &Choice, best: &Choice, seeds: usize, margin: f64) -> bool {
-        let own: Vec<u64> = self.seeds(seeds).collect();
-        let both = self.standing_over(choice, &own, 1.0).zip(self.standing_over(best, &own, 1.0));
+        let numbers: Vec<u64> = self.seeds(seeds).collect();
+        let both = self.standing_over(choice, &numbers, 1.0).zip(self.standing_over(best, &numbers, 1.0));
         let least = margin * self.mean_today(seeds);
-        let better = both.is_some_and(|(own, best)| own.strain <= best.strain && own.saving > best.saving - least);
-        better && self.samples(choice, &own) != self.samples(best, &own)
+        let better = both.is_some_and(|(standing, best)| standing.strain <= best.strain && standing.saving > best.saving - least);
+        better && self.samples(choice, &numbers) != self.samples(best, &numbers)
     }
 
     /// Whether the change that leads from `best` to `choice` costs much by itself.
     fn is_hopeless(&self, choice: &Choice, best: &Choice) -> bool {
-        let changed = choice.iter().zip(best).position(|(own, best)| own != best);
+        let changed = choice.iter().zip(best).position(|(choice, best)| choice != best);
         let Some(lever) = changed.filter(|lever| choice[*lever] != 0) else { return false };
         let alone = self.standing(&with(&self.today(), lever, choice[lever]), 1);
-        alone.is_some_and(|own| own.saving < -HOPELESS * self.mean_today(1))
+        alone.is_some_and(|alone| alone.saving < -HOPELESS * self.mean_today(1))
     }
 
     /// Holds settings against the best: all with one seed, those that lead with more.
@@ -461,7 +461,7 @@ impl<'p, P: Problem> Search<'p, P> {
             let of_best = self.standing(best, seeds);
             let step = STEP * self.mean_today(seeds);
             open.retain(|choice| {
-                self.standing(choice, seeds).zip(of_best).is_some_and(|(own, best)| own.is_better_than(&best, step))
+                self.standing(choice, seeds).zip(of_best).is_some_and(|(standing, best)| standing.is_better_than(&best, step))
             });
             open = self.leading(&open, seeds, count);
         }
@@ -487,7 +487,7 @@ impl<'p, P: Problem> Search<'p, P> {
         let better = self
             .standing(&candidate, seeds)
             .zip(self.standing(best, seeds))
-            .is_some_and(|(own, best)| own.is_better_than(&best, step));
+            .is_some_and(|(standing, best)| standing.is_better_than(&best, step));
         if better {
             *best = candidate;
         }
@@ -530,7 +530,7 @@ impl<'p, P: Problem> Search<'p, P> {
         let all = std::iter::once(&today).chain(choices);
         let wanted: BTreeSet<(Choice, u64)> =
             all.flat_map(|choice| seeds.iter().map(|seed| (choice.clone(), *seed))).collect();
-        wanted.into_iter().filter(|own| !self.known.contains_key(own)).collect()
+        wanted.into_iter().filter(|item| !self.known.contains_key(item)).collect()
     }
 
     /// Simulates and remembers.
@@ -549,11 +549,11 @@ impl<'p, P: Problem> Search<'p, P> {
     }
 
     /// How much one setting saves more than another over the most of the first seeds with which both were tried.
-    pub(super) fn saves_more(&self, own: &Choice, other: &Choice) -> Option<f64> {
+    pub(super) fn saves_more(&self, choice: &Choice, other: &Choice) -> Option<f64> {
         let mut seeds = SEEDS_MAX;
         while seeds > 0 {
-            if let Some((own, other)) = self.standing(own, seeds).zip(self.standing(other, seeds)) {
-                return Some(own.saving - other.saving);
+            if let Some((standing, other)) = self.standing(choice, seeds).zip(self.standing(other, seeds)) {
+                return Some(standing.saving - other.saving);
             }
             seeds /= 2;
         }
@@ -562,10 +562,10 @@ impl<'p, P: Problem> Search<'p, P> {
 
     /// How a setting stands over these seeds, with so much of the limits' slack.
     pub(super) fn standing_over(&self, choice: &Choice, seeds: &[u64], slack: f64) -> Option<Standing> {
-        let (today, own) = (self.samples(&self.today(), seeds)?, self.samples(choice, seeds)?);
-        let saved = today.iter().zip(&own).map(|(today, own)| today.cost - own.cost).sum::<f64>();
+        let (today, samples) = (self.samples(&self.today(), seeds)?, self.samples(choice, seeds)?);
+        let saved = today.iter().zip(&samples).map(|(today, sample)| today.cost - sample.cost).sum::<f64>();
         let limits = self.problem.limits().iter().enumerate();
-        let strain = limits.map(|(place, limit)| strain(limit, place, (&today, &own), slack)).sum();
+        let strain = limits.map(|(place, limit)| strain(limit, place, (&today, &samples), slack)).sum();
         Some(Standing { saving: saved / seeds.len().max(1) as f64, strain })
     }
 

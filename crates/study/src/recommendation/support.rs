@@ -139,7 +139,7 @@ impl<P: Problem> Search<'_, P> {
             Some((standing.strain, -standing.saving, *lever))
         });
         let best = standings.min_by(|one, other| one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1)));
-        Ok(best.map(|own| own.2))
+        Ok(best.map(|best| best.2))
     }
 
     /// `choice` without the changes that do not save enough, and what each of the rest saves; `kept` simulations are for what follows.
@@ -252,8 +252,8 @@ impl<P: Problem> Search<'_, P> {
     fn straining(&self, choice: &Choice, without: &[Choice], shares: &Shares, seeds: &[u64]) -> Vec<usize> {
         let moving = self.moving(choice);
         let of = shares.iter().zip(without).filter(|((lever, _), _)| moving.contains(lever));
-        let of = of.map(|((lever, share), own)| (self.strain(own, seeds), share.mean, *lever));
-        of.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))).map(|own| own.2).into_iter().collect()
+        let of = of.map(|((lever, share), item)| (self.strain(item, seeds), share.mean, *lever));
+        of.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))).map(|pair| pair.2).into_iter().collect()
     }
 
     /// The changes that do not save enough, or are more than may be changed, the weakest first; none if all stay.
@@ -270,8 +270,8 @@ impl<P: Problem> Search<'_, P> {
     /// What a change of `choice` has to save: a share of what is left to pay. As a share of today's cost it would be less for whoever asks again
     /// when all is changed, and what was too little before would be found then.
     fn least(&self, choice: &Choice, seeds: &[u64]) -> f64 {
-        let own = self.samples(choice, seeds).unwrap_or_default();
-        self.effort.least_saving * own.iter().map(|sample| sample.cost).sum::<f64>() / own.len().max(1) as f64
+        let samples = self.samples(choice, seeds).unwrap_or_default();
+        self.effort.least_saving * samples.iter().map(|sample| sample.cost).sum::<f64>() / samples.len().max(1) as f64
     }
 
     /// What a setting costs less than without one of its changes.

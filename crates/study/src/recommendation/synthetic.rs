@@ -52,19 +52,19 @@ impl StandIn {
 
     /// What a choice costs in truth.
     fn truth(&self, choice: &Choice) -> f64 {
-        let own = |effects: &[Vec<f64>]| choice.iter().zip(effects).map(|(level, own)| own[*level]).sum::<f64>();
+        let matches = |effects: &[Vec<f64>]| choice.iter().zip(effects).map(|(level, effect)| effect[*level]).sum::<f64>();
         let moved = |lever: usize| choice[lever] != 0;
         let pairs = self.pairs.iter().filter(|(one, other, _)| one != other && moved(*one) && moved(*other));
-        COST + own(&self.cost) + pairs.map(|own| own.2).sum::<f64>()
+        COST + matches(&self.cost) + pairs.map(|pair| pair.2).sum::<f64>()
     }
 
     fn sample(&self, choice: &Choice, seed: u64) -> Sample {
         let shared = Streams::new(self.seed).nth("shared", "", seed).normal();
         let key: String = choice.iter().map(|level| format!("{level},")).collect();
-        let mut own = Streams::new(self.seed).nth("own", &key, seed);
-        let wait: f64 = WAIT + choice.iter().zip(&self.wait).map(|(level, own)| own[*level]).sum::<f64>();
-        let cost = self.truth(choice) * (1.0 + 0.1 * shared) + 1.5 * own.normal();
-        Sample { cost, measures: vec![Some(wait + own.normal())] }
+        let mut streams = Streams::new(self.seed).nth("own", &key, seed);
+        let wait: f64 = WAIT + choice.iter().zip(&self.wait).map(|(level, wait)| wait[*level]).sum::<f64>();
+        let cost = self.truth(choice) * (1.0 + 0.1 * shared) + 1.5 * streams.normal();
+        Sample { cost, measures: vec![Some(wait + streams.normal())] }
     }
 }
 

@@ -103,14 +103,14 @@ pub struct MoreReplicas {
 const MORE_MUCH: f64 = 0.02;
 
 /// The workloads that want clearly more replicas than today and are scaled by use in percent of requests.
-fn more_replicas(own: &[Run], today: &[Run]) -> Vec<MoreReplicas> {
+fn more_replicas(item: &[Run], today: &[Run]) -> Vec<MoreReplicas> {
     let mean = |runs: &[Run], name: &String| {
         let known: Vec<f64> = runs.iter().filter_map(|(_, aside)| aside.replicas.get(name).copied()).collect();
         (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
     };
-    let names: BTreeSet<&String> = own.iter().flat_map(|(_, aside)| aside.replicas.keys()).collect();
+    let names: BTreeSet<&String> = item.iter().flat_map(|(_, aside)| aside.replicas.keys()).collect();
     let entry = |name: &String| {
-        let (replicas_today, replicas) = (mean(today, name)?, mean(own, name)?);
+        let (replicas_today, replicas) = (mean(today, name)?, mean(item, name)?);
         let is_more = replicas > replicas_today * (1.0 + MORE_MUCH);
         is_more.then(|| MoreReplicas { workload: name.clone(), replicas_today, replicas })
     };
@@ -208,7 +208,7 @@ pub fn answer(
         first_seed: first.map_or(0, |(point, _)| point.seed),
         replications: runs.first().map_or(0, |runs| runs.len() as u64),
         inputs,
-        sizings: Sizing::ALL.iter().zip(runs).map(|(sizing, own)| result(*sizing, own, &runs[0])).collect(),
+        sizings: Sizing::ALL.iter().zip(runs).map(|(sizing, item)| result(*sizing, item, &runs[0])).collect(),
         workloads: workloads(measured, runs, hours),
         containers: sized_containers(scenario, policy, measured),
         left_alone: measured.left_alone.iter().map(left_alone).collect(),
@@ -220,12 +220,12 @@ fn left_alone(((kind, name), container, why): &(Owner, Option<Symbol>, String)) 
     LeftAlone {
         kind: (*kind).to_owned(),
         workload: name.to_string(),
-        container: container.map(|own| own.to_string()),
+        container: container.map(|container| container.to_string()),
         why: why.clone(),
     }
 }
 
-fn result(sizing: Sizing, own: &[Run], today: &[Run]) -> SizingResult {
+fn result(sizing: Sizing, item: &[Run], today: &[Run]) -> SizingResult {
     let values = |runs: &[Run], name: &str| -> Vec<f64> {
         let at = FIGURES.iter().position(|figure| figure.name == name);
         let value = |(point, _): &Run| at.and_then(|at| point.figures.get(at).copied().flatten());
@@ -234,17 +234,17 @@ fn result(sizing: Sizing, own: &[Run], today: &[Run]) -> SizingResult {
     let mean = |name: &str| {
         let at = FIGURES.iter().find(|figure| figure.name == name);
         let (least, most) = at.map_or((0.0, f64::INFINITY), |figure| figure.unit.range());
-        Estimate::from_values(&values(own, name)).map(|mean| mean.within(least, most))
+        Estimate::from_values(&values(item, name)).map(|mean| mean.within(least, most))
     };
     let aside = |of: fn(&Aside) -> f64| {
-        let values: Vec<f64> = own.iter().map(|(_, aside)| of(aside)).collect();
+        let values: Vec<f64> = item.iter().map(|(_, aside)| of(aside)).collect();
         Estimate::from_values(&values).map(|mean| mean.within(0.0, f64::INFINITY))
     };
     let monthly = |runs: &[Run]| values(runs, "cost_per_month");
     SizingResult {
         name: sizing.as_str().to_owned(),
         cost_per_month: mean("cost_per_month"),
-        against_today: (sizing != Sizing::Today).then(|| Paired::new(&monthly(today), &monthly(own))).flatten(),
+        against_today: (sizing != Sizing::Today).then(|| Paired::new(&monthly(today), &monthly(item))).flatten(),
         out_of_memory: aside(|aside| aside.out_of_memory),
         evicted_for_memory: aside(|aside| aside.evicted_for_memory),
         throttled_hours: aside(|aside| aside.throttled_hours),
@@ -252,7 +252,7 @@ fn result(sizing: Sizing, own: &[Run], today: &[Run]) -> SizingResult {
         pods_pending: mean("pods_pending"),
         request_p99: mean("request_p99"),
         requests_lost: mean("requests_lost"),
-        more_replicas: if sizing == Sizing::Today { Vec::new() } else { more_replicas(own, today) },
+        more_replicas: if sizing == Sizing::Today { Vec::new() } else { more_replicas(item, today) },
     }
 }
 
@@ -272,8 +272,8 @@ fn workloads(measured: &Measured, runs: &[Vec<Run>], hours: f64) -> Vec<Workload
             WorkloadCost { workload, cost_per_month }
         })
         .collect();
-    let change = |own: &WorkloadCost| {
-        let of = |at: usize| own.cost_per_month.get(at).copied().flatten().unwrap_or(0.0);
+    let change = |workload_cost: &WorkloadCost| {
+        let of = |at: usize| workload_cost.cost_per_month.get(at).copied().flatten().unwrap_or(0.0);
         (of(0) - of(1)).abs()
     };
     all.sort_by(|one, other| change(other).total_cmp(&change(one)).then_with(|| one.workload.cmp(&other.workload)));
@@ -337,6 +337,6 @@ impl RightSizing {
 
     /// The result of a sizing.
     pub fn sizing(&self, sizing: Sizing) -> Option<&SizingResult> {
-        self.sizings.iter().find(|own| own.name == sizing.as_str())
+        self.sizings.iter().find(|this_sizing| this_sizing.name == sizing.as_str())
     }
 }

@@ -105,16 +105,16 @@ pub fn measure(scenario: &Scenario, policy: &str, outcome: &Outcome) -> Measured
             measured.left_alone.push((owner, None, OF_POD.to_owned()));
             continue;
         }
-        let facts = outcome.record.verticals.iter().find(|own| {
-            let workload = &outcome.record.workloads[own.workload.index()];
+        let facts = outcome.record.verticals.iter().find(|vertical| {
+            let workload = &outcome.record.workloads[vertical.workload.index()];
             (workload.kind.as_str(), workload.name) == owner
         });
         let mut seen = BTreeMap::new();
         for container in &template.containers {
             let name = Symbol::new(&container.name);
             let of_name = facts.and_then(|facts| {
-                let used = facts.used.iter().find(|own| own.container == name)?;
-                let last = facts.samples.iter().rfind(|own| own.container == name)?;
+                let used = facts.used.iter().find(|fact| fact.container == name)?;
+                let last = facts.samples.iter().rfind(|sample| sample.container == name)?;
                 let recommended = ContainerRecommendation {
                     target: last.target.clone(),
                     lower_bound: last.lower_bound.clone(),
@@ -123,15 +123,15 @@ pub fn measure(scenario: &Scenario, policy: &str, outcome: &Outcome) -> Measured
                 };
                 Some(UsageHistory { cpu: used.cpu.clone(), memory: used.memory.clone(), recommended })
             });
-            seen.extend(of_name.map(|own| (name, own)));
+            seen.extend(of_name.map(|this_name| (name, this_name)));
         }
         let samples = seen.values().map(UsageHistory::samples).max().unwrap_or(0);
         if history < SHORTEST_HISTORY || samples < FEWEST_SAMPLES {
             let why = format!("{samples} samples over {history} are too few to go by");
             measured.left_alone.push((owner, None, why));
         } else {
-            let unknown = template.containers.iter().filter_map(|own| {
-                let name = Symbol::new(&own.name);
+            let unknown = template.containers.iter().filter_map(|container| {
+                let name = Symbol::new(&container.name);
                 Some((owner, Some(name), unknown(seen.get(&name))?.to_owned()))
             });
             measured.left_alone.extend(unknown);
@@ -148,7 +148,7 @@ pub fn measure(scenario: &Scenario, policy: &str, outcome: &Outcome) -> Measured
 fn is_sized_as_a_whole(template: &PodSpec) -> bool {
     let mut stated = [&template.pod_requests, &template.pod_limits].into_iter().flatten();
     let sizes = [ResourceName::CPU, ResourceName::MEMORY];
-    stated.any(|own| sizes.iter().any(|&resource| own.find(resource).is_some()))
+    stated.any(|item| sizes.iter().any(|&resource| item.find(resource).is_some()))
 }
 
 /// What nothing says of the use of a container of a workload that is sized; `None` if all is known.

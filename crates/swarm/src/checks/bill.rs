@@ -44,8 +44,8 @@ fn sums(report: &Report, faults: &mut Vec<String>) {
     report.bill.iter().for_each(|line| *items.entry(&line.item).or_default() += line.amount);
     for part in report.summary["cost"]["by_item"].as_array().into_iter().flatten() {
         let name = part["name"].as_str().unwrap_or_default();
-        let (own, amount) = (items.get(name).copied().unwrap_or(0.0), part["amount"].as_f64().unwrap_or(f64::NAN));
-        rule.holds((own - amount).abs() <= slack, || format!("{name}: lines {own}, summary {amount}"));
+        let (item, amount) = (items.get(name).copied().unwrap_or(0.0), part["amount"].as_f64().unwrap_or(f64::NAN));
+        rule.holds((item - amount).abs() <= slack, || format!("{name}: lines {item}, summary {amount}"));
     }
     let nodes: f64 = report.nodes.iter().map(|node| node.cost).sum();
     let stated = report.figure("cost.nodes").unwrap_or(f64::NAN);
@@ -121,8 +121,8 @@ fn shares(report: &Report, faults: &mut Vec<String>) {
     }
     for resource in ["cpu_requested", "memory_requested"] {
         let share = match &report.summary["utilisation"][resource] {
-            Value::Number(own) => own.as_f64(),
-            own => own["mean"].as_f64(),
+            Value::Number(number) => number.as_f64(),
+            summary => summary["mean"].as_f64(),
         };
         rule.holds(share.is_none_or(whole), || format!("utilisation of {resource} is {share:?}"));
     }

@@ -42,8 +42,8 @@ fn in_order(report: &Report, faults: &mut Vec<String>) {
 /// The node of a pod: of several of one name, the one that there was.
 fn node_of<'r>(nodes: &BTreeMap<&str, Vec<&'r Node>>, pod: &Pod) -> Option<&'r Node> {
     let at = pod.scheduled?;
-    let own = nodes.get(pod.node.as_str())?;
-    own.iter().copied().rev().find(|node| node.requested <= at + INSTANT)
+    let this_node = nodes.get(pod.node.as_str())?;
+    this_node.iter().copied().rev().find(|node| node.requested <= at + INSTANT)
 }
 
 fn by_name(report: &Report) -> BTreeMap<&str, Vec<&Node>> {
@@ -79,27 +79,27 @@ fn fits(report: &Report, faults: &mut Vec<String>) {
     let mut changes: BTreeMap<(&str, u64), Vec<Change>> = BTreeMap::new();
     for pod in &report.pods {
         let (Some(at), Some(node)) = (pod.scheduled, node_of(&nodes, pod)) else { continue };
-        let own = changes.entry((&node.name, node.requested.to_bits())).or_default();
+        let changes = changes.entry((&node.name, node.requested.to_bits())).or_default();
         let (cpu, memory) = pod.before.last().map_or((pod.cpu, pod.memory), |first| (first.1, first.2));
-        own.push((at, 1, cpu, memory));
+        changes.push((at, 1, cpu, memory));
         // The last resize stands first.
-        let after = std::iter::once((pod.cpu, pod.memory)).chain(pod.before.iter().map(|own| (own.1, own.2)));
+        let after = std::iter::once((pod.cpu, pod.memory)).chain(pod.before.iter().map(|pod| (pod.1, pod.2)));
         for (&(at, cpu, memory), after) in pod.before.iter().zip(after) {
-            own.push((at, 0, after.0 - cpu, after.1 - memory));
+            changes.push((at, 0, after.0 - cpu, after.1 - memory));
         }
         // A pod that has ended by itself holds nothing any more, which the table does not say: it ends where it is removed.
         if let Some(removed) = pod.removed {
-            own.push((removed, -1, -pod.cpu, -pod.memory));
+            changes.push((removed, -1, -pod.cpu, -pod.memory));
         }
     }
-    for ((name, requested), mut own) in changes {
+    for ((name, requested), mut change) in changes {
         let Some(node) = report.nodes.iter().find(|node| node.name == name && node.requested.to_bits() == requested)
         else {
             continue;
         };
-        own.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
+        change.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
         let (mut cpu, mut memory) = (0.0, 0.0);
-        for (at, _, more_cpu, more_memory) in own {
+        for (at, _, more_cpu, more_memory) in change {
             (cpu, memory) = (cpu + more_cpu, memory + more_memory);
             let over = cpu > node.cpu + 0.5 || memory > node.memory + 0.5;
             rule.holds(!over, || {
@@ -111,8 +111,8 @@ fn fits(report: &Report, faults: &mut Vec<String>) {
 
 fn names(report: &Report, faults: &mut Vec<String>) {
     let mut rule = Rule::new("one node for a claim, one name for a node", faults);
-    for (name, own) in by_name(report) {
-        for pair in own.windows(2) {
+    for (name, this_name) in by_name(report) {
+        for pair in this_name.windows(2) {
             let gone =
                 pair[0].terminated.or(pair[0].terminating).is_some_and(|gone| gone <= pair[1].requested + INSTANT);
             rule.holds(gone, || format!("{name} twice at {}", pair[1].requested));
@@ -187,8 +187,8 @@ fn events(report: &Report, faults: &mut Vec<String>) {
         .map(|event| (("", event.node.as_str()), event.at))
         .collect();
     for node in report.nodes.iter().filter(|node| node.ready.is_some()) {
-        let own = at.get(&("", node.name.as_str())).copied();
-        rule.holds(own.is_some(), || format!("{} is Ready without an event", node.name));
+        let item = at.get(&("", node.name.as_str())).copied();
+        rule.holds(item.is_some(), || format!("{} is Ready without an event", node.name));
     }
     let evicted = report.events.iter().filter(|event| event.kind == "PodEvicted").count();
     let there = report.pods.iter().filter(|pod| pod.evicted).count();
@@ -213,10 +213,10 @@ fn budgets(case: &Case, report: &Report, faults: &mut Vec<String>) {
             if pod.ready.is_none_or(|ready| ready > at) {
                 continue;
             }
-            let serves = |own: &&&Pod| {
-                own.ready.is_some_and(|ready| ready <= at + INSTANT)
-                    && own.deletion.is_none_or(|deletion| deletion > at + INSTANT)
-                    && own.removed.is_none_or(|removed| removed > at)
+            let serves = |pod: &&&Pod| {
+                pod.ready.is_some_and(|ready| ready <= at + INSTANT)
+                    && pod.deletion.is_none_or(|deletion| deletion > at + INSTANT)
+                    && pod.removed.is_none_or(|removed| removed > at)
             };
             let left = pods.iter().filter(serves).count() as u64;
             rule.holds(left >= guarded.min_available, || {

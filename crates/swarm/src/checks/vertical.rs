@@ -6,10 +6,10 @@ use crate::case::{Case, Vertical};
 use crate::report::{Event, Pod, Report};
 
 pub fn check(case: &Case, report: &Report, faults: &mut Vec<String>) {
-    for own in &case.vertical {
-        recommended(own, report, faults);
-        requested(own, report, faults);
-        acted(own, report, faults);
+    for item in &case.vertical {
+        recommended(item, report, faults);
+        requested(item, report, faults);
+        acted(item, report, faults);
     }
 }
 
@@ -22,11 +22,11 @@ fn within(value: f64, (least, most): (f64, f64)) -> bool {
 
 fn recommended(vertical: &Vertical, report: &Report, faults: &mut Vec<String>) {
     let mut rule = Rule::new("recommendations keep their bounds", faults);
-    for own in report.recommendations.iter().filter(|own| own.workload == vertical.workload) {
-        rule.holds(own.lower <= own.target && own.target <= own.upper, || format!("{own:?}"));
-        let allowed = if own.of_cpu { vertical.cpu } else { vertical.memory };
-        let all = [own.lower, own.target, own.upper];
-        rule.holds(all.iter().all(|&value| within(value, allowed)), || format!("{own:?} beyond {allowed:?}"));
+    for recommendation in report.recommendations.iter().filter(|recommendation| recommendation.workload == vertical.workload) {
+        rule.holds(recommendation.lower <= recommendation.target && recommendation.target <= recommendation.upper, || format!("{recommendation:?}"));
+        let allowed = if recommendation.of_cpu { vertical.cpu } else { vertical.memory };
+        let all = [recommendation.lower, recommendation.target, recommendation.upper];
+        rule.holds(all.iter().all(|&value| within(value, allowed)), || format!("{recommendation:?} beyond {allowed:?}"));
     }
 }
 
@@ -36,11 +36,11 @@ fn requested(vertical: &Vertical, report: &Report, faults: &mut Vec<String>) {
     let recommends = vertical.mode != "Off";
     for pod in report.pods.iter().filter(|pod| pod.workload == vertical.workload) {
         for (cpu, memory) in requests(pod) {
-            let of_template = |value: f64, own: fn(&(f64, f64)) -> f64| {
-                vertical.templates.iter().any(|template| equals(value, own(template)))
+            let of_template = |value: f64, item: fn(&(f64, f64)) -> f64| {
+                vertical.templates.iter().any(|template| equals(value, item(template)))
             };
-            let holds = (of_template(cpu, |own| own.0) || recommends && within(cpu, vertical.cpu))
-                && (of_template(memory, |own| own.1) || recommends && within(memory, vertical.memory));
+            let holds = (of_template(cpu, |pair| pair.0) || recommends && within(cpu, vertical.cpu))
+                && (of_template(memory, |pair| pair.1) || recommends && within(memory, vertical.memory));
             rule.holds(holds, || format!("{} of {} requests {cpu} and {memory}", pod.name, vertical.mode));
         }
     }
@@ -48,15 +48,15 @@ fn requested(vertical: &Vertical, report: &Report, faults: &mut Vec<String>) {
 
 /// Everything that a pod ever requested.
 fn requests(pod: &Pod) -> impl Iterator<Item = (f64, f64)> {
-    std::iter::once((pod.cpu, pod.memory)).chain(pod.before.iter().map(|own| (own.1, own.2)))
+    std::iter::once((pod.cpu, pod.memory)).chain(pod.before.iter().map(|pod| (pod.1, pod.2)))
 }
 
 fn acted(vertical: &Vertical, report: &Report, faults: &mut Vec<String>) {
     let mut rule = Rule::new("a mode does what it may", faults);
     let pods: Vec<&Pod> = report.pods.iter().filter(|pod| pod.workload == vertical.workload).collect();
-    let own =
+    let matches =
         |event: &&Event| event.workload == vertical.workload && event.message.starts_with("VerticalPodAutoscaler");
-    for event in report.events.iter().filter(own) {
+    for event in report.events.iter().filter(matches) {
         match event.kind.as_str() {
             "PodEvicted" => {
                 let evicts = ["Recreate", "InPlaceOrRecreate"].contains(&vertical.mode);

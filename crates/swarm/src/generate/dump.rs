@@ -27,11 +27,11 @@ pub fn part(draft: &mut Draft) -> Part {
         for number in 0..draft.random.between(0, most) {
             let (cpu, memory) = draft.services[place].requests;
             let first = draft.random.between(0, count - 1);
-            let order = (0..count).map(|own| ((own + first) % count) as usize);
-            let holds = |own: &usize| nodes[*own].free.0 >= cpu && nodes[*own].free.1 >= memory;
-            let Some(own) = order.into_iter().find(holds) else { break };
-            nodes[own].free = (nodes[own].free.0 - cpu, nodes[own].free.1 - memory);
-            pods.push(pod(draft, place, number, &nodes[own].name));
+            let order = (0..count).map(|index| ((index + first) % count) as usize);
+            let holds = |number: &usize| nodes[*number].free.0 >= cpu && nodes[*number].free.1 >= memory;
+            let Some(order) = order.into_iter().find(holds) else { break };
+            nodes[order].free = (nodes[order].free.0 - cpu, nodes[order].free.1 - memory);
+            pods.push(pod(draft, place, number, &nodes[order].name));
         }
     }
     let stranger = draft.random.happens(20);

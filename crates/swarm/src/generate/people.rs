@@ -43,8 +43,8 @@ fn rollout(draft: &mut Draft) -> Part {
     if twice && cpu < 1_000 {
         text = text.replace(&format!("cpu: {cpu}m"), &format!("cpu: {}m", cpu * 2));
         let workload = format!("shop/{name}");
-        let known = draft.vertical.iter_mut().filter(|own| own.workload == workload);
-        known.for_each(|own| own.templates.push(((cpu * 2) as f64, (memory << 20) as f64)));
+        let known = draft.vertical.iter_mut().filter(|item| item.workload == workload);
+        known.for_each(|vertical| vertical.templates.push(((cpu * 2) as f64, (memory << 20) as f64)));
     }
     applied(format!("rollout of {name}"), at, "rollout.yaml", text)
 }
@@ -121,8 +121,8 @@ fn deleted(draft: &mut Draft) -> Part {
 /// The next release of Kubernetes.
 fn upgrade(draft: &mut Draft, versions: &str) -> Part {
     let at = moment(draft);
-    let own = versions.split_once("1.").and_then(|(_, rest)| rest.get(..2)?.parse::<u64>().ok()).unwrap_or(36);
-    step(format!("upgrade to 1.{}", own + 1), at, &format!("upgrade_control_plane: \"1.{}\"", own + 1))
+    let number = versions.split_once("1.").and_then(|(_, rest)| rest.get(..2)?.parse::<u64>().ok()).unwrap_or(36);
+    step(format!("upgrade to 1.{}", number + 1), at, &format!("upgrade_control_plane: \"1.{}\"", number + 1))
 }
 
 /// A load that begins later and ends with the busy time.

@@ -11,16 +11,16 @@ pub fn parts(draft: &mut Draft, versions: &mut String) -> Vec<Part> {
     let chosen: Vec<usize> = (0..draft.services.len()).filter(|_| draft.random.happens(30)).collect();
     let mut parts = Vec::new();
     for place in chosen {
-        let own = &draft.services[place];
-        let own = Service { name: own.name.clone(), deployment: String::new(), ..*own };
-        parts.push(usage(draft, &own));
+        let service = &draft.services[place];
+        let service = Service { name: service.name.clone(), deployment: String::new(), ..*service };
+        parts.push(usage(draft, &service));
         if draft.random.happens(80) {
-            parts.push(autoscaler(draft, &own));
+            parts.push(autoscaler(draft, &service));
         }
     }
     if !draft.vertical.is_empty() {
         // Resizes in place came with 1.4.
-        let in_place = draft.vertical.iter().any(|own| own.mode == "InPlaceOrRecreate");
+        let in_place = draft.vertical.iter().any(|vertical| vertical.mode == "InPlaceOrRecreate");
         let releases: &[&str] = if in_place { &["1.5", "1.6", "1.7"] } else { &["1.2", "1.4", "1.5", "1.7"] };
         versions.push_str(&format!(", vertical-pod-autoscaler: \"{}\"", draft.random.pick(releases)));
         if draft.random.happens(30) {
@@ -68,16 +68,16 @@ fn autoscaler(draft: &mut Draft, service: &Service) -> Part {
     let random = &mut draft.random;
     let mut left = random.between(1, 100);
     let mode = MODES.iter().find(|(_, often)| {
-        let own = left <= *often;
+        let item = left <= *often;
         left = left.saturating_sub(*often);
-        own
+        item
     });
     let mode = mode.map_or("Off", |(mode, _)| mode);
     let min_replicas = random.happens(50).then(|| random.between(1, 4));
     let (least, most) = (random.between(10, 60), random.between(300, 2_500));
     let (little, much) = (random.between(30, 400), random.between(800, 6_000));
     let name = &service.name;
-    let stated = min_replicas.map_or(String::new(), |own| format!(", minReplicas: {own}"));
+    let stated = min_replicas.map_or(String::new(), |min_replica| format!(", minReplicas: {min_replica}"));
     let object = format!(
         "apiVersion: autoscaling.k8s.io/v1
 kind: VerticalPodAutoscaler
@@ -101,6 +101,6 @@ spec:
         memory: (bytes(little), bytes(much)),
         templates: vec![(service.requests.0 as f64, bytes(service.requests.1))],
     });
-    let stated = min_replicas.map_or(String::new(), |own| format!(" from {own} pods"));
+    let stated = min_replicas.map_or(String::new(), |min_replica| format!(" from {min_replica} pods"));
     Part::new(format!("vertical {name} {mode}{stated}"), vec![(Section::Manifests, object)])
 }

@@ -26,7 +26,7 @@ fn pass(updater: &mut Updater, vpa: &VerticalPodAutoscaler, group: &PodGroup, se
     let view = UpdaterView { now: after(seconds), vpa, limits: &limits, groups: &groups };
     let mut api = Willing::default();
     let ranked = updater.run(&view, &mut api);
-    (api, ranked.into_iter().map(|own| own.verdict).collect())
+    (api, ranked.into_iter().map(|item| item.verdict).collect())
 }
 
 fn once(settings: UpdaterSettings, mode: UpdateMode) -> (usize, usize) {
@@ -128,7 +128,7 @@ fn where_the_real_admission_controller_fails_a_pod_stays_as_it_is() {
     let pod = [limited("app", 100), limited("side", 10)];
     let admission = admit(&vpa, &pod, true, &pod_maximum(1_000));
     assert_eq!(admission.untouched, Some(NotAdmitted::Crash));
-    assert!(admission.containers.iter().zip(&pod).all(|(own, before)| own.requests == before.requests));
+    assert!(admission.containers.iter().zip(&pod).all(|(item, before)| item.requests == before.requests));
     let alone = admit(&vpa, &pod[..1], true, &pod_maximum(1_000));
     assert_eq!((alone.untouched, alone.containers[0].limits.cpu_milli()), (None, 1_000));
 }
@@ -144,8 +144,8 @@ fn where_a_limit_range_of_pods_changes_nothing_containers_are_given_what_they_re
 #[test]
 fn a_pod_of_which_the_real_updater_dies_does_not_keep_the_others() {
     let mut group = three();
-    for own in &mut group.pods {
-        own.containers = vec![limited("app", 100)];
+    for pod in &mut group.pods {
+        pod.containers = vec![limited("app", 100)];
     }
     group.pods[0].containers.push(limited("side", 10));
     let (vpa, limits) = (growing(UpdateMode::Recreate), pod_maximum(1_000));
@@ -183,9 +183,9 @@ fn limits_that_are_kept_bound_the_request() {
     let mut vpa = growing(UpdateMode::Initial);
     vpa.containers.push(ContainerPolicy { requests_only: true, ..ContainerPolicy::for_container(app()) });
     let admission = admit(&vpa, &[limited("app", 100)], true, &NamespaceLimits::default());
-    let own = &admission.containers[0];
-    assert_eq!((own.requests.cpu_milli(), own.limits.cpu_milli()), (200, 200));
-    assert!(own.written.iter().all(|(place, _)| *place == Written::Requests));
+    let container = &admission.containers[0];
+    assert_eq!((container.requests.cpu_milli(), container.limits.cpu_milli()), (200, 200));
+    assert!(container.written.iter().all(|(place, _)| *place == Written::Requests));
 }
 
 #[test]
@@ -219,8 +219,8 @@ fn a_pod_belongs_to_the_oldest_autoscaler_of_its_controller() {
 /// Three pods that have what is wanted, of which the first was killed for memory eight minutes after its start.
 fn killed() -> PodGroup {
     let mut group = three();
-    for own in &mut group.pods {
-        own.containers = vec![container("app", 900, 1_024)];
+    for pod in &mut group.pods {
+        pod.containers = vec![container("app", 900, 1_024)];
     }
     let ran_for = SimDuration::from_secs(8 * 60);
     group.pods[0].terminations.push(LastTermination { container: app(), out_of_memory: true, ran_for });
@@ -244,7 +244,7 @@ fn a_quick_kill_without_a_change_keeps_a_pod_though_it_is_outside_its_bounds() {
     let mut group = killed();
     group.pods[0].containers = vec![container("app", 1_000, 1_024)];
     let mut vpa = growing(UpdateMode::Recreate);
-    vpa.recommendation.iter_mut().flatten().for_each(|own| own.lower_bound = Resources::cpu_memory(1_001, 0));
+    vpa.recommendation.iter_mut().flatten().for_each(|item| item.lower_bound = Resources::cpu_memory(1_001, 0));
     let verdicts = pass(&mut Updater::new(UpdaterSettings::default()), &vpa, &group, 60).1;
     assert_eq!(verdicts[..2], [Verdict::OomWithoutChange, Verdict::Evicted]);
 }

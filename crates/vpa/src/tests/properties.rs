@@ -62,9 +62,9 @@ fn containers() -> impl Strategy<Value = ContainerState> {
     })
 }
 
-fn is_ordered(own: &ContainerRecommendation) -> bool {
+fn is_ordered(recommendation: &ContainerRecommendation) -> bool {
     BOTH.iter().all(|name| {
-        own.lower_bound.get(*name) <= own.target.get(*name) && own.target.get(*name) <= own.upper_bound.get(*name)
+        recommendation.lower_bound.get(*name) <= recommendation.target.get(*name) && recommendation.target.get(*name) <= recommendation.upper_bound.get(*name)
     })
 }
 
@@ -118,7 +118,7 @@ proptest! {
         let second = restarted.checkpoints(&vpa, &all, after(1_000_000_000));
         prop_assert_eq!(first.len(), second.len());
         for (first, second) in first.iter().zip(&second) {
-            let told = |own: &crate::Checkpoint| (own.container, own.first_sample, own.last_sample, own.samples);
+            let told = |checkpoint: &crate::Checkpoint| (checkpoint.container, checkpoint.first_sample, checkpoint.last_sample, checkpoint.samples);
             prop_assert_eq!(told(first), told(second));
             for (first, second) in [(&first.cpu, &second.cpu), (&first.memory, &second.memory)] {
                 prop_assert!((first.total - second.total).abs() <= first.total * 1e-12);
@@ -179,7 +179,7 @@ proptest! {
         let mut api = Willing::default();
         Updater::new(settings).run(&UpdaterView { now: after(60), vpa: &vpa, limits: &limits, groups: &groups }, &mut api);
         let wanted = requests.len();
-        let is_pending = |name: &_| groups[0].pods.iter().any(|own| own.name == *name && own.pending);
+        let is_pending = |name: &_| groups[0].pods.iter().any(|pod| pod.name == *name && pod.pending);
         let disrupted = api.evicted.iter().filter(|name| !is_pending(name)).count() + api.resized.len();
         let running = wanted - pending.min(wanted);
         let tolerated = (wanted as f64 * tolerance) as usize;

@@ -117,7 +117,7 @@ fn other_namespaces_and_other_labels_are_of_no_concern() {
     recommender.add_pod(named("b"), &revision("2"), [(Symbol::new("side"), 0)], START);
     let mut names = |selector: &LabelSelector| -> Vec<&str> {
         let all = recommender.recommend(&autoscaler(None), selector);
-        all.into_iter().map(|own| own.container.as_str()).collect()
+        all.into_iter().map(|item| item.container.as_str()).collect()
     };
     assert_eq!(names(&LabelSelector::default()), ["app", "side"]);
     assert_eq!(names(&LabelSelector { match_labels: revision("2"), expressions: Vec::new() }), ["side"]);
@@ -131,9 +131,9 @@ fn a_policy_that_names_a_container_inherits_nothing_from_that_of_all_others() {
     vpa.containers.push(all);
     let mut recommender = recommender(RecommenderSettings::default(), 0);
     assert_eq!(only(&mut recommender, &vpa).target.cpu_milli(), 2_000);
-    let mut own = ContainerPolicy::for_container(app());
-    own.controlled_resources = Some(vec![ResourceName::CPU]);
-    vpa.containers.push(own);
+    let mut container_policy = ContainerPolicy::for_container(app());
+    container_policy.controlled_resources = Some(vec![ResourceName::CPU]);
+    vpa.containers.push(container_policy);
     let recommended = only(&mut recommender, &vpa);
     assert_eq!((recommended.target.cpu_milli(), recommended.target.find(ResourceName::MEMORY)), (25, None));
 }

@@ -31,10 +31,10 @@ pub(super) fn refusal(
     let requirements = &view.vpa.update.eviction_requirements;
     let met = requirements.is_empty()
         || pod.containers.iter().any(|container| {
-            let Some(own) = capped.container(container.name) else { return false };
+            let Some(this_container) = capped.container(container.name) else { return false };
             let states = |name| container.requests.find(name).is_some();
             let states_all = states(ResourceName::CPU) && states(ResourceName::MEMORY);
-            !states_all || requirements.iter().all(|requirement| is_met(requirement, own, &container.requests))
+            !states_all || requirements.iter().all(|requirement| is_met(requirement, this_container, &container.requests))
         });
     (!met).then_some(Verdict::EvictionRequirement)
 }

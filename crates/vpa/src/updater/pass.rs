@@ -70,7 +70,7 @@ pub(super) fn run(updater: &mut Updater, view: &UpdaterView<'_>, answers: &mut d
 fn entries<'v>(view: &UpdaterView<'v>) -> Vec<Entry<'v>> {
     let recommendation = view.vpa.recommendation.as_deref().unwrap_or_default();
     let groups = view.groups.iter().enumerate();
-    let pods = groups.flat_map(|(group, own)| own.pods.iter().map(move |pod| (group, pod)));
+    let pods = groups.flat_map(|(group, this_group)| this_group.pods.iter().map(move |pod| (group, pod)));
     let entries = pods.map(|(group, pod)| match cap(recommendation, view.vpa, &pod.containers, view.limits) {
         Ok(capped) => {
             let priority = priority(&capped, pod);

@@ -22,12 +22,12 @@ pub struct Priority {
 /// How much a pod wants what is recommended for it.
 pub fn priority(capped: &Capped, pod: &PodToUpdate) -> Priority {
     let mut result = Priority::default();
-    let containers: Vec<&ContainerState> = pod.containers.iter().filter(|own| pod.observes(own.name)).collect();
+    let containers: Vec<&ContainerState> = pod.containers.iter().filter(|container| pod.observes(container.name)).collect();
     for name in [ResourceName::CPU, ResourceName::MEMORY] {
         let (mut requested, mut recommended, mut counts) = (0_i64, 0_i64, false);
         for container in &containers {
-            let Some(own) = capped.container(container.name) else { continue };
-            let Some(target) = own.target.find(name) else { continue };
+            let Some(this_container) = capped.container(container.name) else { continue };
+            let Some(target) = this_container.target.find(name) else { continue };
             counts = true;
             recommended = recommended.saturating_add(in_thousandths(name, target));
             let Some(request) = container.requests.find(name) else {
@@ -36,8 +36,8 @@ pub fn priority(capped: &Capped, pod: &PodToUpdate) -> Priority {
             };
             requested = requested.saturating_add(in_thousandths(name, request));
             result.scale_up |= target > request;
-            let too_small = own.lower_bound.find(name).is_some_and(|lower| request < lower);
-            let too_large = own.upper_bound.find(name).is_some_and(|upper| request > upper);
+            let too_small = this_container.lower_bound.find(name).is_some_and(|lower| request < lower);
+            let too_large = this_container.upper_bound.find(name).is_some_and(|upper| request > upper);
             result.outside_range |= too_small || too_large;
         }
         if counts {

@@ -139,7 +139,7 @@ fn rebalance_takes_two_moves_within_the_margin() {
         zones.push('c');
         moves += 1;
     }
-    let count = |zone: char| zones.chars().filter(|own| *own == zone).count();
+    let count = |zone: char| zones.chars().filter(|character| *character == zone).count();
     assert_eq!((moves, ['a', 'b', 'c'].map(count)), (2, [2, 2, 2]));
 }
 
@@ -161,6 +161,6 @@ fn scale_in_takes_instances_of_an_older_template_first() {
 fn mixed_group_rounds_on_demand_up() {
     let mixed = InstancesDistribution { on_demand_base: 2, on_demand_percent: 50, ..InstancesDistribution::SPOT };
     let wanted = launches(&plan(&spec(mixed), 9, &[], &never));
-    let of_kind = |spot: bool| wanted.iter().filter(|own| own.1 == spot).map(|own| own.2).sum::<u32>();
+    let of_kind = |spot: bool| wanted.iter().filter(|pair| pair.1 == spot).map(|pair| pair.2).sum::<u32>();
     assert_eq!((of_kind(false), of_kind(true)), (6, 3));
 }

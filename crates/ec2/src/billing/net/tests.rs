@@ -37,11 +37,11 @@ fn reserved() -> impl Strategy<Value = ReservedInstances> {
 
 fn plan() -> impl Strategy<Value = SavingsPlan> {
     (proptest::bool::ANY, 0_i64..2_000_000_000, 0_u32..=1_000_000, 0_u32..=1_000_000).prop_map(
-        |(of_family, commitment, discount, own)| SavingsPlan {
+        |(of_family, commitment, discount, item)| SavingsPlan {
             family: of_family.then(|| Symbol::new("m5")),
             commitment: HourlyRate::from_nanos(commitment),
             discount,
-            family_discounts: vec![(Symbol::new("c5"), own)],
+            family_discounts: vec![(Symbol::new("c5"), item)],
             fargate_discount: None,
             quality: PriceQuality::Published,
         },

@@ -85,8 +85,8 @@ fn stated_prices_are_billed_in_every_region_and_are_the_users_own() {
         let bill = ten_hours(account_in(region, zone, stated()), zone);
         for (item, amount) in STATED {
             assert_eq!(of_item(&bill, item), amount, "{region}: {item:?}");
-            let mut own = bill.lines.iter().filter(|line| line.item == item);
-            assert!(own.all(|line| line.quality == PriceQuality::Own), "{region}: {item:?}");
+            let mut this_line = bill.lines.iter().filter(|line| line.item == item);
+            assert!(this_line.all(|line| line.quality == PriceQuality::Own), "{region}: {item:?}");
         }
         assert_eq!(bill.unpriced, [], "{region}");
     }

@@ -228,8 +228,8 @@ fn own_events(bursts: bool, seeds: u64) -> (Vec<f64>, Vec<f64>) {
         let reclaims = Reclaims::new(region(), Streams::new(seed), CapacityModel::Static, interruptions, days(60));
         let kind = type_of_band(4, 0);
         let pool = spot(kind.as_str(), "us-east-1a");
-        let Some(own) = reclaims.region.instance_type(kind) else { panic!("the region has {kind}") };
-        let events = reclaims.events("reclaim", pool, own, 0.01);
+        let Some(instance_type) = reclaims.region.instance_type(kind) else { panic!("the region has {kind}") };
+        let events = reclaims.events("reclaim", pool, instance_type, 0.01);
         counts.push(events.len() as f64);
         gaps.extend(events.windows(2).map(|pair| (pair[1].warning - pair[0].warning).as_secs_f64() / 3_600.0));
     }
@@ -243,7 +243,7 @@ fn bursts_leave_the_rate_and_crowd_the_events() {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let dispersion = |values: &[f64]| {
         let mean = mean(values);
-        values.iter().map(|own| (own - mean) * (own - mean)).sum::<f64>() / values.len() as f64 / mean
+        values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / values.len() as f64 / mean
     };
     // 0.01 an hour for 60 days.
     assert!((mean(&even) / 14.4 - 1.0).abs() < 0.03, "{}", mean(&even));

@@ -46,15 +46,15 @@ impl Template {
         }
         let mut kept = bits::empty(table.types.len());
         for group in &self.daemon_groups {
-            let mut own: Bits = (&*types).into();
-            bits::intersect(&mut own, &group.types);
-            if !bits::any(&own) || ports::conflict(&group.ports, wanted).is_some() {
+            let mut bits: Bits = (&*types).into();
+            bits::intersect(&mut bits, &group.types);
+            if !bits::any(&bits) || ports::conflict(&group.ports, wanted).is_some() {
                 continue;
             }
             let mut totals = asked.requests.to_vec();
             resource_table::add(&mut totals, &group.amounts);
-            if table.filter(&mut own, TypeQuery { requests: &totals, ..asked }) {
-                bits::unite(&mut kept, &own);
+            if table.filter(&mut bits, TypeQuery { requests: &totals, ..asked }) {
+                bits::unite(&mut kept, &bits);
             }
         }
         types.copy_from_slice(&kept);
@@ -109,14 +109,14 @@ pub(super) fn divide(
             let runs = |ways: &Vec<&Requirements>| {
                 ways.iter().any(|way| way.is_empty() || entry.requirements.intersects(way).is_ok())
             };
-            let own: Vec<bool> = ways.iter().map(runs).collect();
-            let at = groups.iter().position(|(known, _)| *known == own).unwrap_or_else(|| {
-                groups.push((own, bits::empty(types.len())));
+            let is_owns: Vec<bool> = ways.iter().map(runs).collect();
+            let at = groups.iter().position(|(known, _)| *known == is_owns).unwrap_or_else(|| {
+                groups.push((is_owns, bits::empty(types.len())));
                 groups.len() - 1
             });
             bits::insert(&mut groups[at].1, index);
         }
-        let sums: Vec<(Resources, Vec<HostPort>)> = groups.iter().map(|(own, _)| sum(&daemons, own)).collect();
+        let sums: Vec<(Resources, Vec<HostPort>)> = groups.iter().map(|(key, _)| sum(&daemons, key)).collect();
         let Some((first, rest)) = sums.split_first() else { continue };
         template.daemon_requests = rest.iter().fold(first.0.clone(), |least, other| common(&least, &other.0));
         template.daemon_amounts = resources.dense(&template.daemon_requests);
@@ -136,9 +136,9 @@ pub(super) fn divide(
     }
 }
 
-fn sum(daemons: &[Daemon<'_>], own: &[bool]) -> (Resources, Vec<HostPort>) {
+fn sum(daemons: &[Daemon<'_>], is_owns: &[bool]) -> (Resources, Vec<HostPort>) {
     let (mut requests, mut ports) = (Resources::new(), Vec::new());
-    for (daemon, _) in daemons.iter().zip(own).filter(|(_, runs)| **runs) {
+    for (daemon, _) in daemons.iter().zip(is_owns).filter(|(_, runs)| **runs) {
         requests.add(&daemon.spec.requests());
         ports.extend(daemon.spec.host_ports());
     }
@@ -161,7 +161,7 @@ impl<'d> Daemon<'d> {
             let mut wanted = strict_requirements(&term);
             // Every node of Karpenter's has these labels in the end.
             for key in [well_known::NODE_INITIALIZED, well_known::NODE_REGISTERED] {
-                if wanted.get(key).is_some_and(|own| own.has(well_known::TRUE)) {
+                if wanted.get(key).is_some_and(|item| item.has(well_known::TRUE)) {
                     wanted.remove(key);
                 }
             }
@@ -179,7 +179,7 @@ impl<'d> Daemon<'d> {
             return Vec::new();
         }
         let open = |way: &&Requirements| {
-            let host_free = way.get(well_known::HOSTNAME).is_none_or(|own| own.complement);
+            let host_free = way.get(well_known::HOSTNAME).is_none_or(|requirement| requirement.complement);
             let set = table.intern(way);
             host_free && table.conflict(template.set, set, Undefined::WellKnownAllowed).is_none()
         };

@@ -41,42 +41,42 @@ impl BoundClasses {
     const NONE: u32 = u32::MAX;
 
     fn new(nodes: &[BoundPods], rules: &Rules) -> Self {
-        let mut own = Self { of_spec: vec![Self::NONE; rules.spec_count()], ..Self::default() };
+        let mut bound_classes = Self { of_spec: vec![Self::NONE; rules.spec_count()], ..Self::default() };
         let mut sizes: Vec<u32> = Vec::new();
         for node in nodes {
-            own.node_begins.push(own.of_node.len() as u32);
+            bound_classes.node_begins.push(bound_classes.of_node.len() as u32);
             for &spec in node.specs.iter() {
-                let class = &mut own.of_spec[spec.index()];
+                let class = &mut bound_classes.of_spec[spec.index()];
                 if *class == Self::NONE {
                     *class = sizes.len() as u32;
                     sizes.push(0);
-                    own.specs.push(spec);
+                    bound_classes.specs.push(spec);
                 }
                 sizes[*class as usize] += 1;
-                own.of_node.push(*class);
+                bound_classes.of_node.push(*class);
             }
         }
-        own.begins.push(0);
+        bound_classes.begins.push(0);
         for size in sizes {
-            own.begins.push(own.begins[own.begins.len() - 1] + size);
+            bound_classes.begins.push(bound_classes.begins[bound_classes.begins.len() - 1] + size);
         }
-        let mut next = own.begins.clone();
-        own.places.resize(own.of_node.len(), (0, 0));
+        let mut next = bound_classes.begins.clone();
+        bound_classes.places.resize(bound_classes.of_node.len(), (0, 0));
         for (node, bound) in nodes.iter().enumerate() {
-            let classes = &own.of_node[own.node_begins[node] as usize..];
+            let classes = &bound_classes.of_node[bound_classes.node_begins[node] as usize..];
             for (&class, counted) in classes.iter().zip(&bound.pods.sums().classes) {
                 let place = &mut next[class as usize];
-                own.places[*place as usize] = (node as u32, counted.pods);
+                bound_classes.places[*place as usize] = (node as u32, counted.pods);
                 *place += 1;
             }
         }
-        own
+        bound_classes
     }
 
     /// Where the pods of a class are: node position, and how many.
     fn places(&self, class: usize) -> impl ExactSizeIterator<Item = (usize, i32)> + '_ {
-        let own = &self.places[self.begins[class] as usize..self.begins[class + 1] as usize];
-        own.iter().map(|&(node, pods)| (node as usize, pods))
+        let place = &self.places[self.begins[class] as usize..self.begins[class + 1] as usize];
+        place.iter().map(|&(node, pods)| (node as usize, pods))
     }
 
     /// The class of pods of a specification, if there are any.
@@ -112,7 +112,7 @@ pub(super) struct HostCounts {
 impl HostCounts {
     /// The pods on a host.
     pub(super) fn get(&self, host: usize) -> i32 {
-        if let Some(changed) = self.changed.iter().find(|own| own.0 == host) {
+        if let Some(changed) = self.changed.iter().find(|pair| pair.0 == host) {
             return changed.1;
         }
         let of = |counts: &FxHashMap<usize, i32>| if counts.is_empty() { None } else { counts.get(&host).copied() };
@@ -121,7 +121,7 @@ impl HostCounts {
 
     /// Adds `pods`, which may be negative; returns the count before and after.
     pub(super) fn add(&mut self, host: usize, pods: i32) -> (i32, i32) {
-        if let Some(changed) = self.changed.iter_mut().find(|own| own.0 == host) {
+        if let Some(changed) = self.changed.iter_mut().find(|pair| pair.0 == host) {
             changed.1 += pods;
             return (changed.1 - pods, changed.1);
         }
@@ -214,8 +214,8 @@ impl<'q> Taken<'q> {
 
     fn places(&self, class: usize, cluster: &ClusterTopology) -> &[DisplacedPods] {
         let pods = self.pods(cluster);
-        let from = pods.partition_point(|own| (own.class as usize) < class);
-        let count = pods[from..].iter().take_while(|own| own.class as usize == class).count();
+        let from = pods.partition_point(|pod| (pod.class as usize) < class);
+        let count = pods[from..].iter().take_while(|pod| pod.class as usize == class).count();
         &pods[from..from + count]
     }
 }
@@ -236,7 +236,7 @@ impl ClusterTopology {
         table: &mut RequirementTable,
     ) -> Self {
         let mut cluster = Self { nodes, pods, ..Self::default() };
-        if !cluster.pods.iter().any(|own| own.pods.sums().repel) {
+        if !cluster.pods.iter().any(|pod| pod.pods.sums().repel) {
             return cluster;
         }
         let bound = BoundClasses::new(&cluster.pods, rules);
@@ -272,7 +272,7 @@ impl ClusterTopology {
             Some(DisplacedPods { class, node: node as u32, pods: 1 })
         };
         let mut pods: Vec<DisplacedPods> = displaced.iter().filter_map(class).collect();
-        pods.sort_unstable_by_key(|own| u64::from(own.class) << 32 | u64::from(own.node));
+        pods.sort_unstable_by_key(|pod| u64::from(pod.class) << 32 | u64::from(pod.node));
         pods.dedup_by(|next, kept| {
             let same = (next.class, next.node) == (kept.class, kept.node);
             kept.pods += if same { next.pods } else { 0 };
@@ -363,7 +363,7 @@ impl ClusterTopology {
         let Some(key) = rules.domains_of(first.identity) else { return Tally::default() };
         let filter = rules.identity(first.identity).filter.as_ref();
         let of_pools = !(setup.behaviour().filters_domains_by_node
-            && filter.is_some_and(|own| own.affinity == NodeInclusionPolicy::Honor));
+            && filter.is_some_and(|item| item.affinity == NodeInclusionPolicy::Honor));
         let nodes = self.nodes.iter().zip(self.domains.get(key).into_iter().flatten());
         let known = self.spanned.entry((key, first.tolerations, of_pools, of_nodes)).or_insert_with(|| {
             let mut tally = Tally { by_host: false, ..Tally::default() };
@@ -392,15 +392,15 @@ impl ClusterTopology {
             return Vec::new();
         }
         let mut touched = vec![false; self.inverse.len()];
-        for own in taken.pods(self) {
-            for &inverse in &self.owned_inverse[own.class as usize] {
+        for pod in taken.pods(self) {
+            for &inverse in &self.owned_inverse[pod.class as usize] {
                 touched[inverse] = true;
             }
         }
         let mut found = Vec::with_capacity(self.inverse.len());
         for (inverse, &touched) in touched.iter().enumerate() {
             let owner = if touched {
-                self.inverse[inverse].owners.iter().find(|(class, _)| self.remains(*class, taken)).map(|own| own.1)
+                self.inverse[inverse].owners.iter().find(|(class, _)| self.remains(*class, taken)).map(|owner| owner.1)
             } else {
                 Some(self.inverse[inverse].owners[0].1)
             };
@@ -431,7 +431,7 @@ impl ClusterTopology {
 
     fn remains(&self, class: usize, taken: &Taken<'_>) -> bool {
         let bound: i32 = self.places(class).map(|place| place.1).sum();
-        bound > taken.places(class, self).iter().map(|own| own.pods).sum()
+        bound > taken.places(class, self).iter().map(|place| place.pods).sum()
     }
 
     fn count_owners(&mut self, inverse: usize, first: Constraint, rules: &Rules, setup: &PackingSetup<'_>) -> Counts {
@@ -458,8 +458,8 @@ impl ClusterTopology {
     }
 
     fn accepts(&self, identity: IdentityId, node: usize, rules: &mut Rules, table: &RequirementTable) -> bool {
-        let own = &self.nodes[node];
-        rules.accepts(identity, own.fixed.set, own.taints, Undefined::Refused, table)
+        let node = &self.nodes[node];
+        rules.accepts(identity, node.fixed.set, node.taints, Undefined::Refused, table)
     }
 
     /// Reads once in which domain of an identity's key each node is: constraints by the dozen have the same few keys, and each

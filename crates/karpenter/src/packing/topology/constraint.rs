@@ -97,9 +97,9 @@ pub(super) fn constraints(
 
 /// The constraints that a pod's required anti-affinity puts on others.
 pub(super) fn inverse_constraints(spec: &PodSpec, namespace: Symbol, namespaces: &[NamespaceView<'_>]) -> Vec<PodConstraint> {
-    let own = (namespace, &spec.labels);
+    let item = (namespace, &spec.labels);
     let required = spec.pod_anti_affinity.required.iter();
-    required.map(|term| affinity_constraint(TopologyKind::AntiAffinity, own, term, namespaces)).collect()
+    required.map(|term| affinity_constraint(TopologyKind::AntiAffinity, item, term, namespaces)).collect()
 }
 
 fn spread_constraint(

@@ -47,9 +47,9 @@ impl KeyDomains {
         };
         for &pool in spanning {
             let view = &setup.pools[pool];
-            let mut own: Requirements = view.pool.requirements.iter().cloned().collect();
-            own.extend(&Requirements::from_labels(&view.pool.labels));
-            let own = own.get(key);
+            let mut requirements: Requirements = view.pool.requirements.iter().cloned().collect();
+            requirements.extend(&Requirements::from_labels(&view.pool.labels));
+            let requirement = requirements.get(key);
             let mut last: Option<&Requirement> = None;
             for instance_type in view.instance_types {
                 let stated = instance_type.requirements.get(key);
@@ -57,14 +57,14 @@ impl KeyDomains {
                     continue;
                 }
                 last = stated;
-                match (own, stated) {
-                    (Some(own), Some(stated)) => domains.span(&own.intersection(stated), pool, table),
+                match (requirement, stated) {
+                    (Some(requirement), Some(stated)) => domains.span(&requirement.intersection(stated), pool, table),
                     (Some(one), None) | (None, Some(one)) => domains.span(one, pool, table),
                     (None, None) => {}
                 }
             }
-            if let Some(own) = own.filter(|own| own.operator() == Operator::In) {
-                domains.span(own, pool, table);
+            if let Some(requirement) = requirement.filter(|requirement| requirement.operator() == Operator::In) {
+                domains.span(requirement, pool, table);
             }
         }
         domains
@@ -108,7 +108,7 @@ impl KeyDomains {
         let spanned = (0..self.values.len()).filter(|&domain| !self.makers[domain].is_empty());
         spanned.filter(move |&domain| {
             let tolerates = |pool: usize| {
-                tolerations.is_none_or(|own| first_untolerated(&setup.pools[pool].pool.taints, own).is_none())
+                tolerations.is_none_or(|toleration| first_untolerated(&setup.pools[pool].pool.taints, toleration).is_none())
             };
             self.makers[domain].iter().any(|&pool| tolerates(pool) && fits(pool))
         })

@@ -36,12 +36,12 @@ pub(super) enum Choice {
 impl Group {
     /// A group as its first owner states it, with what is counted already.
     pub(super) fn new(constraint: Constraint, counts: Counts, rules: &Rules) -> Self {
-        let own = rules.identity(constraint.identity);
+        let identity = rules.identity(constraint.identity);
         Self {
             identity: constraint.identity,
-            kind: own.kind,
-            key: own.key,
-            max_skew: own.max_skew,
+            kind: identity.kind,
+            key: identity.key,
+            max_skew: identity.max_skew,
             min_domains: constraint.min_domains,
             domains: rules.domains_of(constraint.identity),
             counts,

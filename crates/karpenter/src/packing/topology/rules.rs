@@ -98,7 +98,7 @@ pub(in crate::packing) struct Rules {
 impl Rules {
     /// The id of a taint list.
     pub(in crate::packing) fn intern_taints(&mut self, taints: &[Taint]) -> TaintsId {
-        let known = self.taints.iter().position(|own| own == taints).unwrap_or_else(|| {
+        let known = self.taints.iter().position(|taint| taint == taints).unwrap_or_else(|| {
             self.taints.push(taints.to_vec());
             self.taints.len() - 1
         });
@@ -163,7 +163,7 @@ impl Rules {
         }
         let key = stated.identity.key;
         let domains = (key != well_known::HOSTNAME).then(|| {
-            self.keys.iter().position(|own| own.key == key).unwrap_or_else(|| {
+            self.keys.iter().position(|this_key| this_key.key == key).unwrap_or_else(|| {
                 self.keys.push(KeyDomains::spanned(key, setup, spanning, table));
                 self.keys.len() - 1
             })
@@ -188,7 +188,7 @@ impl Rules {
             return TolerationsId::TAINTS_IGNORED;
         }
         let reach = Reach { tolerations: (!ignored).then(|| spec.tolerations.clone()), sets };
-        let known = self.reaches.iter().position(|own| *own == reach).unwrap_or_else(|| {
+        let known = self.reaches.iter().position(|this_reach| *this_reach == reach).unwrap_or_else(|| {
             self.reaches.push(reach);
             self.reaches.len() - 1
         });
@@ -207,13 +207,13 @@ impl Rules {
 
     /// The spanned domains of a key that such tolerations let a group know.
     pub(super) fn known_domains(&self, key: usize, tolerations: TolerationsId, setup: &PackingSetup<'_>) -> Vec<usize> {
-        let own = (tolerations != TolerationsId::TAINTS_IGNORED).then(|| &self.reaches[tolerations.0 as usize]);
-        let sets = own.map_or(&[][..], |own| &own.sets);
+        let reach = (tolerations != TolerationsId::TAINTS_IGNORED).then(|| &self.reaches[tolerations.0 as usize]);
+        let sets = reach.map_or(&[][..], |reach| &reach.sets);
         let fits = |pool: usize| {
-            let own = pool_requirements(setup, pool);
-            sets.is_empty() || sets.iter().any(|set| own.intersects(set).is_ok())
+            let pool_requirements = pool_requirements(setup, pool);
+            sets.is_empty() || sets.iter().any(|set| pool_requirements.intersects(set).is_ok())
         };
-        self.keys[key].tolerated(setup, own.and_then(|own| own.tolerations.as_deref()), &fits).collect()
+        self.keys[key].tolerated(setup, reach.and_then(|reach| reach.tolerations.as_deref()), &fits).collect()
     }
 
     /// Whether a constraint's node filter accepts a node with these requirements and taints.

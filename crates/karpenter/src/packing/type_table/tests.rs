@@ -46,8 +46,8 @@ fn types_that_a_claim_loses_pod_by_pod_are_those_that_it_loses_at_once() {
         }
         compiled.least_room(&requests, &mut least);
         compiled.most_room(&left, &mut most);
-        for (index, column) in compiled.levels.iter().map(|own| &own.column).enumerate() {
-            let room = || bits::iter(&left).map(|own| column[own]);
+        for (index, column) in compiled.levels.iter().map(|level| &level.column).enumerate() {
+            let room = || bits::iter(&left).map(|item| column[item]);
             assert_eq!(room().max(), Some(most[index].amount), "{pods} pods");
             assert!(room().min() >= Some(least[index]) && least[index] >= requests[index], "{pods} pods");
         }

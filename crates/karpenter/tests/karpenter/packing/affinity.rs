@@ -16,17 +16,17 @@ fn term(key: &str, app: &str) -> Value {
 }
 
 /// A pod labelled `app: own` with one term, required or preferred, of `podAffinity` or `podAntiAffinity`.
-fn pod(own: &str, kind: &str, required: bool, term: Value) -> Value {
+fn pod(text: &str, kind: &str, required: bool, term: Value) -> Value {
     let rule = if required {
         json!({"requiredDuringSchedulingIgnoredDuringExecution": [term]})
     } else {
         json!({"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 10, "podAffinityTerm": term}]})
     };
-    json!({"labels": {"app": own}, "cpu": "100m", "affinity": {kind: rule}})
+    json!({"labels": {"app": text}, "cpu": "100m", "affinity": {kind: rule}})
 }
 
-fn plain(own: &str) -> Value {
-    json!({"labels": {"app": own}, "cpu": "100m"})
+fn plain(text: &str) -> Value {
+    json!({"labels": {"app": text}, "cpu": "100m"})
 }
 
 fn with(mut base: Value, key: &str, value: Value) -> Value {
@@ -46,8 +46,8 @@ fn a_follower_lands_where_its_target_is() {
 #[test]
 fn affinity_to_itself_on_a_host_keeps_to_the_first_host_also_later() {
     let mut world = World::new();
-    for own in &mut world.types {
-        own.allocatable.set(nodecast_model::domain::ResourceName::PODS, 5);
+    for instance_type in &mut world.types {
+        instance_type.allocatable.set(nodecast_model::domain::ResourceName::PODS, 5);
     }
     world.pods("p", 10, pod("a", "podAffinity", true, term(HOST, "a")));
     assert_eq!((world.ask().sizes(), world.ask().unplaced()), (vec![5], 5));
@@ -187,11 +187,11 @@ fn a_chain_is_placed_in_one_pass_whatever_its_order() {
 fn terms_mean_the_pods_own_namespace_unless_they_name_others() {
     let other = Symbol::new("other");
     let follower = |extra: &[(&str, Value)]| {
-        let mut own = term(HOST, "t");
+        let mut term = term(HOST, "t");
         for (key, value) in extra {
-            own[*key] = value.clone();
+            term[*key] = value.clone();
         }
-        pod("f", "podAffinity", true, own)
+        pod("f", "podAffinity", true, term)
     };
     for (extra, placed) in [
         (vec![], false),

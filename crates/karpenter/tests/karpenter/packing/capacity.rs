@@ -53,15 +53,15 @@ fn a_pod_larger_than_any_type_is_refused_for_its_resources() {
     let Refusal::InstanceTypes(types) = &refusals[0].reason else { panic!("{}", answer.reason()) };
     assert_eq!(types.missed, CriteriaMissed::Resources);
     let verdicts = judge_types(world.karpenter, &world.types, &types.requirements, &types.requests);
-    assert!(verdicts.iter().all(|own| own.requirements && own.offering && own.lacking == Some(ResourceName::CPU)));
+    assert!(verdicts.iter().all(|verdict| verdict.requirements && verdict.offering && verdict.lacking == Some(ResourceName::CPU)));
 }
 
 #[test]
 fn pod_slots_run_out_like_any_resource() {
     let mut world = World::new();
-    for own in &mut world.types {
-        own.capacity.set(ResourceName::PODS, 3);
-        own.allocatable.set(ResourceName::PODS, 3);
+    for instance_type in &mut world.types {
+        instance_type.capacity.set(ResourceName::PODS, 3);
+        instance_type.allocatable.set(ResourceName::PODS, 3);
     }
     world.pods("p", 7, json!({}));
     assert_eq!(world.ask().sizes(), [3, 3, 1]);
@@ -93,24 +93,24 @@ fn what_a_pod_requests_follows_kubernetes_arithmetic() {
 #[test]
 fn every_fitting_type_stays_whatever_it_costs() {
     let mut world = only(&[("dear", 2, 8), ("fair", 4, 16), ("cheap", 16, 64)]);
-    for (own, price) in world.types.iter_mut().zip([9, 5, 1]) {
-        for offering in &mut own.offerings {
+    for (instance_type, price) in world.types.iter_mut().zip([9, 5, 1]) {
+        for offering in &mut instance_type.offerings {
             offering.price = nodecast_model::domain::HourlyRate::from_nanos(price);
         }
     }
     world.pod("p", json!({"cpu": "1"}));
     let plan = world.plan();
-    let names: Vec<&str> = plan.claims[0].instance_types.iter().map(|own| own.name.as_str()).collect();
+    let names: Vec<&str> = plan.claims[0].instance_types.iter().map(|instance_type| instance_type.name.as_str()).collect();
     assert_eq!(names, ["cheap", "fair", "dear"]);
 }
 
 #[test]
 fn resources_that_no_single_type_has_together_need_two_nodes() {
     let mut world = only(&[("a", 4, 16), ("b", 4, 16)]);
-    for (own, name) in world.types.iter_mut().zip(["gpu/a", "gpu/b"]) {
+    for (instance_type, name) in world.types.iter_mut().zip(["gpu/a", "gpu/b"]) {
         let name = ResourceName(Symbol::new(name));
-        own.capacity.set(name, 1);
-        own.allocatable.set(name, 1);
+        instance_type.capacity.set(name, 1);
+        instance_type.allocatable.set(name, 1);
     }
     world.pod("both", json!({"requests": {"gpu/a": "1", "gpu/b": "1"}}));
     world.pod("a", json!({"requests": {"gpu/a": "1"}})).pod("b", json!({"requests": {"gpu/b": "1"}}));
@@ -143,7 +143,7 @@ fn pools_that_leave_no_type_give_every_pod_the_same_reason() {
     world.pool("default", json!({"requirements": nowhere})).pods("p", 3, json!({}));
     let plan = world.plan();
     assert_eq!(plan.dropped_pools.len(), 1);
-    assert!(plan.unschedulable.iter().all(|own| own.reason == Unschedulable::PoolsFilteredEverything));
+    assert!(plan.unschedulable.iter().all(|plan| plan.reason == Unschedulable::PoolsFilteredEverything));
     assert_eq!(plan.unschedulable.len(), 3);
 }
 

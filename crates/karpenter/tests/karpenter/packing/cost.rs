@@ -113,8 +113,8 @@ fn on_large_inputs_the_cost_aware_packer_comes_within_ten_percent_of_the_bound()
 
 #[test]
 fn pods_that_repel_each_other_cost_a_node_each() {
-    let own = json!({"matchLabels": {"kubernetes.io/metadata.name": "default"}});
-    for namespaces in [None, Some(json!({})), Some(own)] {
+    let item = json!({"matchLabels": {"kubernetes.io/metadata.name": "default"}});
+    for namespaces in [None, Some(json!({})), Some(item)] {
         let mut world = World::new();
         let default = Symbol::new("default");
         world.namespaces = vec![(default, with_namespace_name(Labels::new(), default))];
@@ -198,9 +198,9 @@ fn bare_metal_with_min_values_is_launched_and_planned() {
 /// A world of two pools; Karpenter uses the heavier one, whose types cost more.
 fn world_of_two_pools() -> World {
     let mut world = World::without_pools();
-    for own in world.types.clone() {
-        let mut dear = own.clone();
-        dear.name = Symbol::new(&format!("dear-{}", own.name));
+    for instance_type in world.types.clone() {
+        let mut dear = instance_type.clone();
+        dear.name = Symbol::new(&format!("dear-{}", instance_type.name));
         dear.requirements.remove(well_known::INSTANCE_TYPE);
         dear.requirements.add(Requirement::equals(well_known::INSTANCE_TYPE, dear.name));
         for offering in &mut dear.offerings {
@@ -251,8 +251,8 @@ fn pool_near_its_limit_is_used_up_first() {
         );
         let plan = world.cheap_plan();
         let cost = cost_in(&world, &plan);
-        let own = plan.claims.iter().filter(|claim| claim.node_pool.as_str() == "cheap");
-        let charged: i64 = own
+        let this_claim = plan.claims.iter().filter(|claim| claim.node_pool.as_str() == "cheap");
+        let charged: i64 = this_claim
             .map(|claim| {
                 let capacity = |at: u32| world.types[at as usize].capacity.cpu_milli();
                 claim.instance_types.iter().map(|kind| capacity(kind.index)).max().unwrap_or(0)

@@ -108,7 +108,7 @@ fn every_small_multiset_on_three_instance_types_has_a_valid_plan() {
     let mut world = cluster(&kinds);
     let specs: Vec<_> = kinds.iter().map(|kind| super::world::pod_spec(kind.clone())).collect();
     for chosen in triples(types().len()) {
-        world.types = chosen.map(|own| types()[own].clone()).to_vec();
+        world.types = chosen.map(|item| types()[item].clone()).to_vec();
         for kinds in [[0, 1, 2], [3, 4, 5], [6, 7, 8], [0, 9, 10]] {
             for counts in multisets() {
                 world.pods.clear();
@@ -133,7 +133,7 @@ struct Place<'w> {
 }
 
 fn check(world: &World, plan: &PackingPlan) {
-    let mut seen: Vec<usize> = plan.unschedulable.iter().map(|own| own.pod).collect();
+    let mut seen: Vec<usize> = plan.unschedulable.iter().map(|plan| plan.pod).collect();
     for claim in &plan.claims {
         seen.extend(&claim.pods);
         claim_is_sound(world, claim);
@@ -157,7 +157,7 @@ fn selects(spec: &PodSpec, labels: &Requirements) -> bool {
     let fits = |wanted: &Requirements| {
         wanted
             .iter()
-            .all(|one| labels.get(one.key).is_some_and(|own| own.intersection(one) == *own && !own.values.is_empty()))
+            .all(|one| labels.get(one.key).is_some_and(|label| label.intersection(one) == *label && !label.values.is_empty()))
     };
     fits(&Requirements::from_labels(&spec.node_selector))
 }
@@ -171,16 +171,16 @@ fn claim_is_sound(world: &World, claim: &PlannedClaim) {
         assert!(selects(spec, &claim.requirements), "{} in {}", world.pods[pod].0, claim.requirements);
     }
     assert!(!claim.instance_types.is_empty() && !claim.pods.is_empty());
-    for own in claim.instance_types.iter() {
-        let own = &world.types[own.index as usize];
-        assert!(requests.fits(&own.allocatable), "{} cannot hold {requests}", own.name);
-        assert!(own.requirements.intersects(&claim.requirements).is_ok(), "{}", own.name);
-        let allowed = own.offerings.iter().any(|offering| {
+    for instance_type in claim.instance_types.iter() {
+        let instance_type = &world.types[instance_type.index as usize];
+        assert!(requests.fits(&instance_type.allocatable), "{} cannot hold {requests}", instance_type.name);
+        assert!(instance_type.requirements.intersects(&claim.requirements).is_ok(), "{}", instance_type.name);
+        let allowed = instance_type.offerings.iter().any(|offering| {
             let zone = claim.requirements.get(well_known::ZONE).is_none_or(|zones| zones.has(offering.zone));
             let kinds = claim.requirements.get(well_known::CAPACITY_TYPE);
             offering.available && zone && kinds.is_none_or(|kinds| kinds.has(offering.capacity_type))
         });
-        assert!(allowed, "{} has no offering", own.name);
+        assert!(allowed, "{} has no offering", instance_type.name);
     }
 }
 
@@ -207,7 +207,7 @@ fn limits_hold(world: &World, plan: &PackingPlan) {
             claim
                 .instance_types
                 .iter()
-                .map(|own| world.types[own.index as usize].capacity.cpu_milli())
+                .map(|instance_type| world.types[instance_type.index as usize].capacity.cpu_milli())
                 .max()
                 .unwrap_or(0)
         });
@@ -220,7 +220,7 @@ fn places<'w>(world: &'w World, plan: &PackingPlan) -> Vec<Place<'w>> {
     let mut places = Vec::new();
     for (position, node) in world.nodes.iter().enumerate() {
         let bound = node.pods.iter().map(|(_, spec)| &**spec);
-        let here = plan.existing.iter().filter(|own| own.node == position).flat_map(|own| &own.pods).map(spec);
+        let here = plan.existing.iter().filter(|plan| plan.node == position).flat_map(|plan| &plan.pods).map(spec);
         let labels = Requirements::from_labels(&node.labels);
         places.push(Place {
             host: node.name.clone(),
@@ -242,12 +242,12 @@ fn domains(place: &Place<'_>, key: Symbol) -> BTreeSet<Symbol> {
         return BTreeSet::from([Symbol::new(&place.host)]);
     }
     let any = Requirement::new(key, Operator::In, ZONES.map(Symbol::new));
-    place.labels.get(key).map_or(any.clone(), |own| own.intersection(&any)).values
+    place.labels.get(key).map_or(any.clone(), |label| label.intersection(&any)).values
 }
 
 fn topology_holds(places: &[Place<'_>], place: &Place<'_>, position: usize, spec: &PodSpec) {
     let meant =
-        |term: &PodAffinityTerm, other: &PodSpec| term.selector.as_ref().is_some_and(|own| own.matches(&other.labels));
+        |term: &PodAffinityTerm, other: &PodSpec| term.selector.as_ref().is_some_and(|selector| selector.matches(&other.labels));
     let others = |key: Symbol, wanted: &dyn Fn(&PodSpec) -> bool| {
         let here = domains(place, key);
         let same = places.iter().filter(|other| !domains(other, key).is_disjoint(&here));
@@ -262,11 +262,11 @@ fn topology_holds(places: &[Place<'_>], place: &Place<'_>, position: usize, spec
     for term in &spec.pod_affinity.required {
         assert!(others(term.topology_key, &|pod| meant(term, pod)) > 0, "nobody of those wanted is near");
     }
-    for spread in spec.topology_spread.iter().filter(|own| own.when_unsatisfiable == WhenUnsatisfiable::DoNotSchedule) {
-        let counted = |pod: &PodSpec| spread.selector.as_ref().is_some_and(|own| own.matches(&pod.labels));
+    for spread in spec.topology_spread.iter().filter(|topology_spread| topology_spread.when_unsatisfiable == WhenUnsatisfiable::DoNotSchedule) {
+        let counted = |pod: &PodSpec| spread.selector.as_ref().is_some_and(|selector| selector.matches(&pod.labels));
         let count = |domain: Symbol| {
-            let there = places.iter().filter(|own| domains(own, spread.topology_key) == BTreeSet::from([domain]));
-            there.flat_map(|own| &own.pods).filter(|pod| counted(pod)).count() as i64
+            let there = places.iter().filter(|place| domains(place, spread.topology_key) == BTreeSet::from([domain]));
+            there.flat_map(|place| &place.pods).filter(|pod| counted(pod)).count() as i64
         };
         let here = domains(place, spread.topology_key);
         assert_eq!(here.len(), 1, "a spread pod's node has one domain");

@@ -88,17 +88,17 @@ impl Input {
             let (cpu, arch) = (sizes[self.dice.roll(5)], self.dice.pick(&["amd64", "amd64", "arm64"]));
             let gib = cpu * [2, 4, 8][self.dice.roll(3)];
             let name = format!("{arch}-{cpu}-{gib}");
-            if self.world.types.iter().any(|own| own.name.as_str() == name) {
+            if self.world.types.iter().any(|instance_type| instance_type.name.as_str() == name) {
                 continue;
             }
-            let mut own = instance_type(&name, cpu, gib, arch);
-            for offering in &mut own.offerings {
+            let mut instance_type = instance_type(&name, cpu, gib, arch);
+            for offering in &mut instance_type.offerings {
                 if self.dice.one_in(7) {
                     offering.available = false;
                     self.exercises.insert("unavailable offerings");
                 }
             }
-            self.world.types.push(own);
+            self.world.types.push(instance_type);
         }
     }
 
@@ -292,7 +292,7 @@ impl Input {
 }
 
 fn required_terms(terms: &[Value]) -> Value {
-    let terms: Vec<Value> = terms.iter().map(|own| json!({"matchExpressions": own})).collect();
+    let terms: Vec<Value> = terms.iter().map(|term| json!({"matchExpressions": term})).collect();
     json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}})
 }
 
@@ -302,13 +302,13 @@ fn in_plain_words(plan: &PackingPlan) -> Answer {
         pool: claim.pool,
         pods: claim.pods.clone(),
         requirements: (*claim.requirements).clone(),
-        types: claim.instance_types.iter().map(|own| (own.name, own.price)).collect(),
+        types: claim.instance_types.iter().map(|instance_type| (instance_type.name, instance_type.price)).collect(),
         min_values_relaxed: claim.min_values_relaxed,
     });
     Answer {
-        existing: plan.existing.iter().map(|own| (own.node, own.pods.clone())).collect(),
+        existing: plan.existing.iter().map(|plan| (plan.node, plan.pods.clone())).collect(),
         claims: claims.collect(),
-        unplaced: plan.unschedulable.iter().map(|own| own.pod).collect(),
+        unplaced: plan.unschedulable.iter().map(|plan| plan.pod).collect(),
     }
 }
 
@@ -365,9 +365,9 @@ fn what_is_foreseen_is_what_a_pass_finds() {
         let unready: Vec<usize> = (0..world.nodes.len()).filter(|&node| !world.nodes[node].initialized).collect();
         let ceiling = HourlyRate::from_nanos(dice.roll(200_000_000) as i64);
         let (foreseen, plan) = world.foreseen(&without, &unready, ceiling);
-        let waiting = plan.existing.iter().any(|own| unready.contains(&own.node));
+        let waiting = plan.existing.iter().any(|plan| unready.contains(&plan.node));
         let too_dear = plan.claims.len() == 1
-            && plan.claims[0].instance_types.first().and_then(|own| own.price).is_none_or(|least| least >= ceiling);
+            && plan.claims[0].instance_types.first().and_then(|instance_type| instance_type.price).is_none_or(|least| least >= ceiling);
         let (count, right) = match foreseen {
             Some(GivenUp::Waits) => (&mut waits, waiting && plan.unschedulable.is_empty()),
             Some(GivenUp::Dearer) => (&mut dearer, too_dear && !waiting && plan.unschedulable.is_empty()),

@@ -143,7 +143,7 @@ fn integer_bounds_select_the_types_on_their_side() {
             .claims
             .iter()
             .flat_map(|claim| claim.instance_types.iter())
-            .map(|own| world.types[own.index as usize].capacity.cpu_milli() / 1_000)
+            .map(|instance_type| world.types[instance_type.index as usize].capacity.cpu_milli() / 1_000)
             .collect();
         found.dedup();
         let found: Vec<String> = found.iter().map(ToString::to_string).collect();
@@ -195,9 +195,9 @@ fn a_label_that_only_some_types_have_selects_them_or_the_others() {
     let gpu = "karpenter.k8s.aws/instance-gpu-name";
     for (operator, values, first) in [("In", &["t4"][..], "amd64-16"), ("DoesNotExist", &[], "amd64-2")] {
         let mut world = World::new();
-        let own = world.types.iter_mut().find(|own| own.name.as_str() == "amd64-16").unwrap();
-        own.requirements.remove(well_known::INSTANCE_GPU_NAME);
-        own.requirements.add(Requirement::equals(well_known::INSTANCE_GPU_NAME, Symbol::new("t4")));
+        let instance_type = world.types.iter_mut().find(|instance_type| instance_type.name.as_str() == "amd64-16").unwrap();
+        instance_type.requirements.remove(well_known::INSTANCE_GPU_NAME);
+        instance_type.requirements.add(Requirement::equals(well_known::INSTANCE_GPU_NAME, Symbol::new("t4")));
         world.pod("p", json!({"affinity": required(gpu, operator, values)}));
         assert_eq!(world.ask().types(), [first], "{operator}");
     }

@@ -94,7 +94,7 @@ fn a_daemon_that_does_not_match_a_node_is_not_charged_there() {
 #[test]
 fn batch_after_batch_fills_nodes_before_it_opens_more() {
     let mut world = World::new();
-    world.types.retain(|own| own.name.as_str() == "amd64-4");
+    world.types.retain(|instance_type| instance_type.name.as_str() == "amd64-4");
     for (batch, pods) in [3, 1, 7, 2, 5, 4, 6, 1, 2, 3].into_iter().enumerate() {
         world.pods(&format!("batch-{batch}"), pods, json!({"cpu": "0.9"}));
         world.settle();
@@ -174,7 +174,7 @@ fn affinity_to_itself_follows_the_zone_of_the_first_batch() {
         {"requiredDuringSchedulingIgnoredDuringExecution": [
             {"topologyKey": "topology.kubernetes.io/zone", "labelSelector": {"matchLabels": {"app": "a"}}}]}}});
     let mut world = World::new();
-    world.types.retain(|own| own.name.as_str() == "amd64-4");
+    world.types.retain(|instance_type| instance_type.name.as_str() == "amd64-4");
     world.node("n", "zone-2", &[]).pods.push(("first".to_owned(), pod_spec(affine.clone())));
     world.pod("next", affine);
     let answer = world.ask();

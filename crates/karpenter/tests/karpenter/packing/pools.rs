@@ -131,7 +131,7 @@ fn limits_bind_within_a_pass_and_across_passes() {
     let limited = |limits: Value| {
         let mut world = World::without_pools();
         world.pool("default", json!({"limits": limits}));
-        world.types.retain(|own| own.name.as_str().starts_with("amd64"));
+        world.types.retain(|instance_type| instance_type.name.as_str().starts_with("amd64"));
         world
     };
     let mut none = limited(json!({"cpu": "1"}));
@@ -146,8 +146,8 @@ fn limits_bind_within_a_pass_and_across_passes() {
     one_of_two.pods("p", 2, anti_affine("1.5"));
     assert_eq!((one_of_two.ask().sizes(), one_of_two.ask().unplaced()), (vec![1], 1));
     let mut devices = limited(json!({"nvidia.com/gpu": "0"}));
-    for own in &mut devices.types {
-        own.capacity.set(nodecast_model::domain::ResourceName::NVIDIA_GPU, 1);
+    for instance_type in &mut devices.types {
+        instance_type.capacity.set(nodecast_model::domain::ResourceName::NVIDIA_GPU, 1);
     }
     devices.pod("p", json!({}));
     assert_eq!(devices.ask().unplaced(), 1);
@@ -240,8 +240,8 @@ fn the_cheapest_of_what_pool_and_pod_allow_comes_first() {
     // On Spot the larger type is the cheaper one; the pool that only buys On-Demand does not see that.
     for (capacity_type, cheapest) in [("spot", "amd64-4"), ("on-demand", "amd64-2")] {
         let mut world = World::without_pools();
-        let larger = world.types.iter_mut().find(|own| own.name.as_str() == "amd64-4").unwrap();
-        for offering in larger.offerings.iter_mut().filter(|own| own.capacity_type == well_known::SPOT) {
+        let larger = world.types.iter_mut().find(|instance_type| instance_type.name.as_str() == "amd64-4").unwrap();
+        for offering in larger.offerings.iter_mut().filter(|offering| offering.capacity_type == well_known::SPOT) {
             offering.price = HourlyRate::from_nanos(1);
         }
         let requirement = json!([{"key": "karpenter.sh/capacity-type", "operator": "In", "values": [capacity_type]}]);
@@ -252,7 +252,7 @@ fn the_cheapest_of_what_pool_and_pod_allow_comes_first() {
 
 fn with_min_values(least: u32) -> World {
     let mut world = World::new();
-    world.types.retain(|own| own.name.as_str().starts_with("amd64"));
+    world.types.retain(|instance_type| instance_type.name.as_str().starts_with("amd64"));
     let exists = Requirement::new(well_known::INSTANCE_TYPE, Operator::Exists, []);
     world.pools[0].requirements.push(exists.with_min_values(Some(least)));
     world
@@ -299,10 +299,10 @@ fn a_cut_that_breaks_min_values_gives_the_claim_up() {
 /// Types of 2 and 4 cores with one reserved instance of each size.
 fn with_reservations() -> World {
     let mut world = World::new();
-    world.types.retain(|own| ["amd64-2", "amd64-4"].contains(&own.name.as_str()));
-    for (own, id) in world.types.iter_mut().zip(["small", "medium"]) {
+    world.types.retain(|instance_type| ["amd64-2", "amd64-4"].contains(&instance_type.name.as_str()));
+    for (instance_type, id) in world.types.iter_mut().zip(["small", "medium"]) {
         let id = Symbol::new(id);
-        own.offerings.push(Offering {
+        instance_type.offerings.push(Offering {
             zone: Symbol::new("zone-1"),
             zone_id: None,
             capacity_type: well_known::RESERVED,
@@ -311,11 +311,11 @@ fn with_reservations() -> World {
             reservation: Some(Reservation { id, free: 1, block_ends: None }),
             overlay: None,
         });
-        own.requirements.remove(well_known::CAPACITY_RESERVATION_ID);
-        own.requirements.add(Requirement::equals(well_known::CAPACITY_RESERVATION_ID, id));
-        own.requirements.remove(well_known::CAPACITY_TYPE);
+        instance_type.requirements.remove(well_known::CAPACITY_RESERVATION_ID);
+        instance_type.requirements.add(Requirement::equals(well_known::CAPACITY_RESERVATION_ID, id));
+        instance_type.requirements.remove(well_known::CAPACITY_TYPE);
         let kinds = ["spot", "on-demand", "reserved"].map(Symbol::new);
-        own.requirements.add(Requirement::new(well_known::CAPACITY_TYPE, Operator::In, kinds));
+        instance_type.requirements.add(Requirement::new(well_known::CAPACITY_TYPE, Operator::In, kinds));
     }
     world
 }
@@ -356,7 +356,7 @@ fn a_packer_goes_on_while_a_pool_sells_out_and_comes_back() {
     // On which pool a daemon runs decides on what it asks of the next.
     open.daemon(json!({"cpu": "500m", "nodeSelector": {"team": "a"}}));
     let mut closed = open.clone();
-    for offering in closed.types.iter_mut().flat_map(|own| &mut own.offerings) {
+    for offering in closed.types.iter_mut().flat_map(|instance_type| &mut instance_type.offerings) {
         offering.available = offering.capacity_type != well_known::SPOT;
     }
     let (before, after) = (open.plan(), closed.plan());

@@ -115,7 +115,7 @@ fn prefers(spec: &PodSpec) -> bool {
 }
 
 fn everyone_is_accounted_for(world: &World, plan: &PackingPlan) {
-    let mut seen: Vec<usize> = plan.unschedulable.iter().map(|own| own.pod).collect();
+    let mut seen: Vec<usize> = plan.unschedulable.iter().map(|plan| plan.pod).collect();
     seen.extend(plan.existing.iter().flat_map(|placement| placement.pods.iter().copied()));
     seen.extend(plan.claims.iter().flat_map(|claim| claim.pods.iter().copied()));
     seen.sort_unstable();
@@ -124,21 +124,21 @@ fn everyone_is_accounted_for(world: &World, plan: &PackingPlan) {
 
 fn claim_is_sound(world: &World, claim: &PlannedClaim) {
     assert!(!claim.instance_types.is_empty() && !claim.pods.is_empty());
-    assert!(claim.instance_types.is_sorted_by_key(|own| (own.price, own.name)));
+    assert!(claim.instance_types.is_sorted_by_key(|instance_type| (instance_type.price, instance_type.name)));
     let mut requests = claim.daemon_requests.clone();
     for &pod in &claim.pods {
         let spec = &world.pods[pod].2;
         requests.add(&spec.requests());
         assert_eq!(first_untolerated(&claim.taints, &spec.tolerations), None);
         for (key, value) in spec.node_selector.iter() {
-            assert!(claim.requirements.get(key).is_some_and(|own| own.has(value) && own.values.len() == 1));
+            assert!(claim.requirements.get(key).is_some_and(|requirement| requirement.has(value) && requirement.values.len() == 1));
         }
     }
     assert_eq!(requests, claim.requests);
-    for own in claim.instance_types.iter() {
-        let own = &world.types[own.index as usize];
-        assert!(claim.requests.fits(&own.allocatable), "{} cannot hold {}", own.name, claim.requests);
-        assert!(own.requirements.intersects(&claim.requirements).is_ok());
+    for instance_type in claim.instance_types.iter() {
+        let instance_type = &world.types[instance_type.index as usize];
+        assert!(claim.requests.fits(&instance_type.allocatable), "{} cannot hold {}", instance_type.name, claim.requests);
+        assert!(instance_type.requirements.intersects(&claim.requirements).is_ok());
     }
 }
 
@@ -147,7 +147,7 @@ fn limits_hold(world: &World, plan: &PackingPlan) {
     let limit = world.pools[0].limits.get(ResourceName::CPU);
     let claims = plan.claims.iter().filter(|claim| claim.pool == 0);
     let largest = claims.map(|claim| {
-        let cores = claim.instance_types.iter().map(|own| world.types[own.index as usize].capacity.cpu_milli());
+        let cores = claim.instance_types.iter().map(|instance_type| world.types[instance_type.index as usize].capacity.cpu_milli());
         cores.max().unwrap_or(0)
     });
     assert!(largest.sum::<i64>() <= limit);
@@ -160,8 +160,8 @@ fn topology_holds(world: &World, plan: &PackingPlan) {
         hosts.push((world.nodes[placement.node].labels.get(Symbol::new(ZONE)), &placement.pods));
     }
     for claim in &plan.claims {
-        let zone = claim.requirements.get(Symbol::new(ZONE)).filter(|own| own.values.len() == 1 && !own.complement);
-        hosts.push((zone.and_then(|own| own.values.first().copied()), &claim.pods));
+        let zone = claim.requirements.get(Symbol::new(ZONE)).filter(|requirement| requirement.values.len() == 1 && !requirement.complement);
+        hosts.push((zone.and_then(|zone| zone.values.first().copied()), &claim.pods));
     }
     let mut zones: BTreeMap<Symbol, BTreeMap<Symbol, i64>> = BTreeMap::new();
     for (zone, pods) in hosts {
@@ -169,11 +169,11 @@ fn topology_holds(world: &World, plan: &PackingPlan) {
         for &pod in pods {
             let spec = &world.pods[pod].2;
             let app = spec.labels.get(Symbol::new("app")).unwrap();
-            let over_hosts = spec.topology_spread.iter().any(|own| own.topology_key.as_str() == HOST);
+            let over_hosts = spec.topology_spread.iter().any(|item| item.topology_key.as_str() == HOST);
             if over_hosts || !spec.pod_anti_affinity.required.is_empty() {
                 *on_host.entry(app).or_default() += 1;
             }
-            if spec.topology_spread.iter().any(|own| own.topology_key.as_str() == ZONE) {
+            if spec.topology_spread.iter().any(|item| item.topology_key.as_str() == ZONE) {
                 let zone = zone.expect("a spread pod's node has one zone");
                 *zones.entry(app).or_default().entry(zone).or_default() += 1;
             }

@@ -104,8 +104,8 @@ impl<'w> Reference<'w> {
         let mut nodes: Vec<ExistingNode> =
             (0..world.nodes.len()).filter_map(|node| existing_node(world, node, &daemons)).collect();
         nodes.sort_by_key(|node| {
-            let own = &world.nodes[node.position];
-            (!own.initialized, own.name.clone())
+            let node = &world.nodes[node.position];
+            (!node.initialized, node.name.clone())
         });
         let groups = Groups::new(world);
         Self { world, pools, nodes, claims: Vec::new(), order: Vec::new(), groups, prefer_no_schedule }
@@ -159,7 +159,7 @@ impl<'w> Reference<'w> {
         if self.world.options.preferences == PreferencePolicy::Respect {
             let mut heaviest: Option<&nodecast_model::domain::pod::PreferredNodeTerm> = None;
             for term in &spec.node_affinity.preferred {
-                if heaviest.is_none_or(|own| term.weight > own.weight) {
+                if heaviest.is_none_or(|heaviest| term.weight > heaviest.weight) {
                     heaviest = Some(term);
                 }
             }
@@ -200,8 +200,8 @@ impl<'w> Reference<'w> {
         self.order.sort_by_key(|&claim| claims[claim].pods.len());
         for place in 0..self.order.len() {
             let claim = self.order[place];
-            let own = &self.claims[claim];
-            if let Some((requirements, types, _)) = self.can_add(own, pod, spec, false) {
+            let this_claim = &self.claims[claim];
+            if let Some((requirements, types, _)) = self.can_add(this_claim, pod, spec, false) {
                 self.commit(claim, pod, spec, requirements, types);
                 return true;
             }
@@ -216,7 +216,7 @@ impl<'w> Reference<'w> {
             if pool.left.find(ResourceName::NODES) == Some(0) {
                 continue;
             }
-            let small = |own: &InstanceType| pool.left.iter().all(|(name, left)| own.capacity.get(name) <= left);
+            let small = |instance_type: &InstanceType| pool.left.iter().all(|(name, left)| instance_type.capacity.get(name) <= left);
             let types: Vec<usize> = pool.types.iter().copied().filter(|&t| small(&self.world.types[t])).collect();
             let name = Symbol::new(&format!("placeholder-{}", self.claims.len()));
             let mut requirements = pool.requirements.clone();
@@ -252,12 +252,12 @@ impl<'w> Reference<'w> {
     }
 
     fn commit(&mut self, claim: usize, pod: usize, spec: &PodSpec, requirements: Requirements, types: Vec<usize>) {
-        let own = &mut self.claims[claim];
-        own.host.requirements = requirements;
-        own.types = types;
-        own.requests.add(&spec.requests());
-        own.pods.push(pod);
-        self.groups.record(pod, spec, &own.host, is_well_known);
+        let claim = &mut self.claims[claim];
+        claim.host.requirements = requirements;
+        claim.types = types;
+        claim.requests.add(&spec.requests());
+        claim.pods.push(pod);
+        self.groups.record(pod, spec, &claim.host, is_well_known);
     }
 
     fn can_add(
@@ -277,11 +277,11 @@ impl<'w> Reference<'w> {
         let mut narrowed = self.groups.narrow(pod, spec, &strict(spec), narrowed, is_well_known)?;
         let mut total = claim.requests.clone();
         total.add(&spec.requests());
-        let suits = |own: &InstanceType| {
-            own.requirements.intersects(&without_host(&narrowed)).is_ok()
-                && total.fits(&own.allocatable)
-                && own.allocatable.iter().all(|(_, amount)| amount >= 0)
-                && own.offerings.iter().any(|offering| offering.available && allows(&narrowed, offering))
+        let suits = |instance_type: &InstanceType| {
+            instance_type.requirements.intersects(&without_host(&narrowed)).is_ok()
+                && total.fits(&instance_type.allocatable)
+                && instance_type.allocatable.iter().all(|(_, amount)| amount >= 0)
+                && instance_type.offerings.iter().any(|offering| offering.available && allows(&narrowed, offering))
         };
         let left: Vec<usize> = claim.types.iter().copied().filter(|&t| suits(&self.world.types[t])).collect();
         if left.is_empty() {
@@ -308,9 +308,9 @@ impl<'w> Reference<'w> {
             let requirements = without_host(&claim.host.requirements);
             let mut types: Vec<(Symbol, Option<HourlyRate>)> = Vec::new();
             for &index in &claim.types {
-                let own = &self.world.types[index];
-                let allowed = own.offerings.iter().filter(|o| o.available && allows(&requirements, o));
-                types.push((own.name, allowed.map(|offering| offering.price).min()));
+                let instance_type = &self.world.types[index];
+                let allowed = instance_type.offerings.iter().filter(|o| o.available && allows(&requirements, o));
+                types.push((instance_type.name, allowed.map(|offering| offering.price).min()));
             }
             types.sort_by_key(|&(name, price)| (price, name));
             let (pods, min_values_relaxed) = (claim.pods.clone(), claim.relaxed);
@@ -329,10 +329,10 @@ fn open_pool(world: &World, position: usize) -> Option<Pool> {
     for (key, value) in labels.iter() {
         requirements.add(Requirement::equals(normalized_key(key), value));
     }
-    let suits = |own: &InstanceType| {
-        own.requirements.intersects(&requirements).is_ok()
-            && own.allocatable.iter().all(|(_, amount)| amount >= 0)
-            && own.offerings.iter().any(|offering| offering.available && allows(&requirements, offering))
+    let suits = |instance_type: &InstanceType| {
+        instance_type.requirements.intersects(&requirements).is_ok()
+            && instance_type.allocatable.iter().all(|(_, amount)| amount >= 0)
+            && instance_type.offerings.iter().any(|offering| offering.available && allows(&requirements, offering))
     };
     let types: Vec<usize> = (0..world.types.len()).filter(|&t| suits(&world.types[t])).collect();
     let strict = world.options.min_values == MinValuesPolicy::Strict;
@@ -344,8 +344,8 @@ fn open_pool(world: &World, position: usize) -> Option<Pool> {
         world.nodes.iter().filter(|node| node.offered && node.labels.get(well_known::NODEPOOL) == Some(pool.name))
     {
         for (name, _) in pool.limits.iter() {
-            let own = if name == ResourceName::NODES { 1 } else { node.capacity.get(name) };
-            left.set(name, left.get(name) - own);
+            let number = if name == ResourceName::NODES { 1 } else { node.capacity.get(name) };
+            left.set(name, left.get(name) - number);
         }
     }
     Some(Pool { position, requirements, taints: pool.taints.clone(), types, daemons: Resources::new(), left })
@@ -376,7 +376,7 @@ fn existing_node(world: &World, position: usize, daemons: &[PodSpec]) -> Option<
     let mut taints = node.taints.clone();
     if node.managed && !node.initialized {
         taints
-            .retain(|taint| !node.startup_taints.iter().any(|own| own.key == taint.key && own.effect == taint.effect));
+            .retain(|taint| !node.startup_taints.iter().any(|startup_taint| startup_taint.key == taint.key && startup_taint.effect == taint.effect));
     }
     let requirements = Requirements::from_labels(&node.labels);
     let mut available = node.allocatable.clone();
@@ -431,7 +431,7 @@ fn shortfalls(requirements: &Requirements, left: &[usize], types: &[InstanceType
         let mut values: BTreeSet<Symbol> = BTreeSet::new();
         for &index in left {
             values
-                .extend(types[index].requirements.get(requirement.key).into_iter().flat_map(|own| own.values.clone()));
+                .extend(types[index].requirements.get(requirement.key).into_iter().flat_map(|requirement| requirement.values.clone()));
         }
         if values.len() < least as usize {
             short.push((requirement.key, values.len() as u32));
@@ -458,7 +458,7 @@ fn relax(spec: &mut PodSpec, prefer_no_schedule: bool) -> bool {
         return true;
     }
     let anyway = |when| when == WhenUnsatisfiable::ScheduleAnyway;
-    if let Some(first) = spec.topology_spread.iter().position(|own| anyway(own.when_unsatisfiable)) {
+    if let Some(first) = spec.topology_spread.iter().position(|topology_spread| anyway(topology_spread.when_unsatisfiable)) {
         let last = spec.topology_spread.len() - 1;
         spec.topology_spread.swap(first, last);
         spec.topology_spread.pop();

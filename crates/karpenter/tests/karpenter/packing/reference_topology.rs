@@ -42,7 +42,7 @@ impl Filter {
         undefined: impl Fn(Symbol) -> bool + Copy,
     ) -> bool {
         let affine = self.affinity == NodeInclusionPolicy::Ignore
-            || self.alternatives.iter().any(|own| requirements.compatible(own, undefined).is_ok());
+            || self.alternatives.iter().any(|alternative| requirements.compatible(alternative, undefined).is_ok());
         let tolerated =
             self.taints == NodeInclusionPolicy::Ignore || first_untolerated(taints, &self.tolerations).is_none();
         affine && tolerated
@@ -62,7 +62,7 @@ struct Identity {
 
 impl Identity {
     fn selects(&self, namespace: Symbol, labels: &Labels) -> bool {
-        self.namespaces.contains(&namespace) && self.selector.as_ref().is_some_and(|own| own.matches(labels))
+        self.namespaces.contains(&namespace) && self.selector.as_ref().is_some_and(|selector| selector.matches(labels))
     }
 }
 
@@ -109,7 +109,7 @@ impl<'w> Groups<'w> {
             self.inverse[group].owners.insert(pod);
         }
         for (identity, min_domains) in constraints_of(spec, namespace, self.world) {
-            let group = match self.groups.iter().position(|own| own.identity == identity) {
+            let group = match self.groups.iter().position(|group| group.identity == identity) {
                 Some(known) => known,
                 None => {
                     let group = self.counted(identity, min_domains, spec);
@@ -122,7 +122,7 @@ impl<'w> Groups<'w> {
     }
 
     fn find_inverse(&mut self, identity: Identity, spec: &PodSpec) -> usize {
-        if let Some(known) = self.inverse.iter().position(|own| own.identity == identity) {
+        if let Some(known) = self.inverse.iter().position(|group| group.identity == identity) {
             return known;
         }
         let counts = self.universe(&identity, spec).into_iter().map(|domain| (domain, 0)).collect();
@@ -141,14 +141,14 @@ impl<'w> Groups<'w> {
             if !all && first_untolerated(&pool.taints, &spec.tolerations).is_some() {
                 continue;
             }
-            let mut own: Requirements = pool.requirements.iter().cloned().collect();
-            own.extend(&Requirements::from_labels(&pool.labels));
+            let mut requirements: Requirements = pool.requirements.iter().cloned().collect();
+            requirements.extend(&Requirements::from_labels(&pool.labels));
             for instance_type in &self.world.types {
-                let mut both = own.clone();
+                let mut both = requirements.clone();
                 both.extend(&instance_type.requirements);
                 domains.extend(listed(both.get(identity.key)));
             }
-            domains.extend(listed(own.get(identity.key)));
+            domains.extend(listed(requirements.get(identity.key)));
         }
         domains
     }
@@ -163,7 +163,7 @@ impl<'w> Groups<'w> {
                 continue;
             }
             let Some(domain) = domain_of(&node.labels, &node.name, identity.key) else { continue };
-            let selected = node.pods.iter().filter(|(_, own)| identity.selects(Symbol::new("default"), &own.labels));
+            let selected = node.pods.iter().filter(|(_, key)| identity.selects(Symbol::new("default"), &key.labels));
             let selected = selected.count() as i64;
             if node.offered || selected > 0 {
                 *counts.entry(domain).or_default() += selected;
@@ -269,8 +269,8 @@ impl Group {
 }
 
 fn listed(requirement: Option<&Requirement>) -> Vec<Symbol> {
-    let concrete = requirement.filter(|own| !own.complement);
-    concrete.map_or(Vec::new(), |own| own.values.iter().copied().collect())
+    let concrete = requirement.filter(|requirement| !requirement.complement);
+    concrete.map_or(Vec::new(), |concrete| concrete.values.iter().copied().collect())
 }
 
 fn domain_of(labels: &Labels, name: &str, key: Symbol) -> Option<Symbol> {
@@ -316,7 +316,7 @@ fn constraints_of(spec: &PodSpec, namespace: Symbol, world: &World) -> Vec<(Iden
         found.extend(affinity.required.iter().map(|term| (of_term(kind, term, namespace, world), None)));
         if respect {
             let preferred = affinity.preferred.iter();
-            found.extend(preferred.map(|own| (of_term(kind, &own.term, namespace, world), None)));
+            found.extend(preferred.map(|preferred| (of_term(kind, &preferred.term, namespace, world), None)));
         }
     }
     found

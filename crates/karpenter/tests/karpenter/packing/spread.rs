@@ -261,7 +261,7 @@ fn requirements_shrink_the_domains_and_preferences_do_not() {
 #[test]
 fn all_constraints_hold_after_each_of_several_batches() {
     let counts = |world: &World, key: &str| -> Vec<i64> {
-        world.bound_by(key).split(' ').map(|own| own.split_once('=').unwrap().1.parse().unwrap()).collect()
+        world.bound_by(key).split(' ').map(|part| part.split_once('=').unwrap().1.parse().unwrap()).collect()
     };
     let skew = |world: &World, key: &str, domains: usize| {
         let counts = counts(world, key);

@@ -94,7 +94,7 @@ fn xlarge_and_up() -> NodePool {
 
 fn smallest_cores(plan: &PackingPlan, types: &[Vec<InstanceType>], claim: usize) -> i64 {
     let claim = &plan.claims[claim];
-    let cores = claim.instance_types.iter().map(|own| types[claim.pool][own.index as usize].capacity.cpu_milli());
+    let cores = claim.instance_types.iter().map(|instance_type| types[claim.pool][instance_type.index as usize].capacity.cpu_milli());
     cores.min().unwrap() / 1_000
 }
 
@@ -110,7 +110,7 @@ fn three_pods_and_four_daemons_need_eight_cores_in_v0_16_and_four_in_v1() {
             let is = |index: u32| {
                 types[0][index as usize].requirements.get(well_known::ARCH).unwrap().has(Symbol::new(arch))
             };
-            plan.claims[0].instance_types.iter().any(|own| is(own.index))
+            plan.claims[0].instance_types.iter().any(|instance_type| is(instance_type.index))
         });
         assert_eq!(architectures, [true, true], "nothing limits the architecture");
     }
@@ -122,9 +122,9 @@ fn v0_16_orders_a_spot_nodes_types_by_on_demand_price() {
     let (plan, types) = packed(KarpenterVersion::V0_16, "us-east-1", &[xlarge_and_up()], &daemons(4), &pod, 3);
     let on_demand = |index: u32| {
         let offerings = types[0][index as usize].offerings.iter();
-        offerings.filter(|own| own.capacity_type == well_known::ON_DEMAND).map(|own| own.price).min().unwrap()
+        offerings.filter(|offering| offering.capacity_type == well_known::ON_DEMAND).map(|offering| offering.price).min().unwrap()
     };
-    assert!(plan.claims[0].instance_types.is_sorted_by_key(|own| on_demand(own.index)));
+    assert!(plan.claims[0].instance_types.is_sorted_by_key(|instance_type| on_demand(instance_type.index)));
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn one_core_pods_step_up_the_sizes_in_v0_18() {
         assert_eq!(plan.claims[0].requests.to_string(), requests);
         let smallest = smallest_cores(&plan, &types, 0);
         assert!(cores.contains(&smallest), "{count} pods on {smallest} cores");
-        assert!(plan.claims[0].instance_types.is_sorted_by_key(|own| own.price));
+        assert!(plan.claims[0].instance_types.is_sorted_by_key(|instance_type| instance_type.price));
     }
 }
 
@@ -167,7 +167,7 @@ fn the_heavier_provisioner_wins_and_three_pods_fit_an_xlarge_without_the_other_d
     let first: Vec<&str> = plan.claims[0]
         .instance_types
         .iter()
-        .map(|own| own.name.as_str())
+        .map(|instance_type| instance_type.name.as_str())
         .filter(|name| ["t3a.xlarge", "c5a.xlarge", "t3.xlarge", "c6i.xlarge", "c5.xlarge"].contains(name))
         .collect();
     assert_eq!(first, ["t3a.xlarge", "c5a.xlarge", "t3.xlarge", "c5.xlarge", "c6i.xlarge"]);
@@ -213,6 +213,6 @@ fn devices_are_left_to_the_pods_that_ask_for_them_in_v0_6() {
         let pool = NodePool::named("default");
         let (plan, types) = packed(KarpenterVersion::V0_6, "us-east-1", &[pool], &[], &pod_spec(pod), 1);
         let gpus = |index: u32| types[0][index as usize].capacity.get(ResourceName::NVIDIA_GPU) > 0;
-        assert!(plan.claims[0].instance_types.iter().all(|own| gpus(own.index) == wanted));
+        assert!(plan.claims[0].instance_types.iter().all(|instance_type| gpus(instance_type.index) == wanted));
     }
 }

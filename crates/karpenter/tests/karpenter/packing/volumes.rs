@@ -157,7 +157,7 @@ fn an_unusable_volume_leaves_its_pod_out_and_no_other() {
         world.pod("p", uses(&["c"])).pod("other", json!({}));
         let answer = world.ask();
         assert_ne!(answer.place("other"), "-");
-        let found = answer.plan.unschedulable.first().map(|own| own.reason.clone());
+        let found = answer.plan.unschedulable.first().map(|plan| plan.reason.clone());
         assert_eq!(found, refusal.map(Unschedulable::Volume));
     }
 }

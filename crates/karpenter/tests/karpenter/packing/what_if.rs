@@ -24,9 +24,9 @@ fn running(workloads: &[Workload], nodes: usize) -> World {
     for node in 0..nodes {
         world.node(&format!("node-{node}"), ZONES[node % ZONES.len()], &[]);
     }
-    for (number, &own) in workloads.iter().enumerate() {
-        let template = super::world::pod_spec(spec(number, own));
-        for replica in 0..own.0.min(4) {
+    for (number, &workload) in workloads.iter().enumerate() {
+        let template = super::world::pod_spec(spec(number, workload));
+        for replica in 0..workload.0.min(4) {
             let node = (number * 5 + replica * 3) % nodes;
             world.nodes[node].pods.push((format!("w{number}-{replica}"), Arc::clone(&template)));
         }
@@ -37,8 +37,8 @@ fn running(workloads: &[Workload], nodes: usize) -> World {
 fn bound(world: &World, gone: &[usize]) -> Vec<Vec<BoundPod<'static>>> {
     let nodes = world.nodes.iter().enumerate();
     nodes
-        .map(|(node, own)| {
-            let pods = own.pods.iter();
+        .map(|(node, this_node)| {
+            let pods = this_node.pods.iter();
             pods.map(|(_, spec)| BoundPod {
                 namespace: Symbol::new("default"),
                 name: "pod",

@@ -138,7 +138,7 @@ impl World {
 
     /// Adds an initialized, managed node of a type of four cores in `zone`.
     pub fn node(&mut self, name: &str, zone: &str, pods: &[(&str, Value)]) -> &mut TestNode {
-        let own = instance_type("amd64-4", 4, 16, "amd64");
+        let instance_type = instance_type("amd64-4", 4, 16, "amd64");
         let labels = Labels::new()
             .with("kubernetes.io/hostname", name)
             .with("topology.kubernetes.io/zone", zone)
@@ -146,14 +146,14 @@ impl World {
             .with("karpenter.sh/nodepool", "default")
             .with("kubernetes.io/arch", "amd64")
             .with("kubernetes.io/os", "linux")
-            .with("node.kubernetes.io/instance-type", own.name);
+            .with("node.kubernetes.io/instance-type", instance_type.name);
         self.nodes.push(TestNode {
             name: name.to_owned(),
             labels,
             taints: Vec::new(),
             startup_taints: Vec::new(),
-            capacity: own.capacity,
-            allocatable: own.allocatable,
+            capacity: instance_type.capacity,
+            allocatable: instance_type.allocatable,
             managed: true,
             initialized: true,
             offered: true,
@@ -173,7 +173,7 @@ impl World {
     pub fn plans_by_one_packer(&self, other: &Self) -> [PackingPlan; 3] {
         let mut memory = None;
         // Every pool has the same list. Of types that differ in number or name nothing is known to be as before.
-        let names = |world: &Self| world.types.iter().map(|own| own.name).collect::<Vec<_>>();
+        let names = |world: &Self| world.types.iter().map(|instance_type| instance_type.name).collect::<Vec<_>>();
         let offers = if names(self) == names(other) {
             let differ = (0..self.types.len()).filter(|&at| self.types[at].offerings != other.types[at].offerings);
             OffersChanged::Of(differ.flat_map(|at| (0..self.pools.len()).map(move |pool| (pool, at))).collect())
@@ -219,8 +219,8 @@ impl World {
             let mut cluster = packer.cluster(&nodes);
             // In two lists, as the pods of two nodes would be.
             let (some, others) = pods.split_at(pods.len() / 2);
-            let queued = |own: &[PendingPod<'_>]| QueuedPods::from_pods(own.iter().map(|pod| (*pod, || pod.spec.requests())));
-            let lists = [some, others].map(|own| Arc::new(queued(own)));
+            let queued = |pending_pods: &[PendingPod<'_>]| QueuedPods::from_pods(pending_pods.iter().map(|pod| (*pod, || pod.spec.requests())));
+            let lists = [some, others].map(|some| Arc::new(queued(some)));
             let pods_of = [(&lists[0], true), (&lists[1], true)];
             let outline = Outline { without, unsettled: &[], unready, ceiling: Some(ceiling), pods: &pods_of };
             let foreseen = packer.foresee(&cluster, &outline);
@@ -298,10 +298,10 @@ impl World {
             self.nodes[placement.node].pods.extend(bound);
         }
         for claim in &plan.claims {
-            let (own, offering) = cheapest(&self.types, claim);
+            let (instance_type, offering) = cheapest(&self.types, claim);
             let name = format!("node-{}", self.nodes.len());
             let mut labels = claim.labels.clone();
-            for requirement in &own.requirements {
+            for requirement in &instance_type.requirements {
                 if requirement.operator() == Operator::In && requirement.values.len() == 1 {
                     labels.extend(&requirement.values.iter().map(|&value| (requirement.key, value)).collect());
                 }
@@ -314,8 +314,8 @@ impl World {
                 labels,
                 taints: claim.taints.clone(),
                 startup_taints: Vec::new(),
-                capacity: own.capacity.clone(),
-                allocatable: own.allocatable.clone(),
+                capacity: instance_type.capacity.clone(),
+                allocatable: instance_type.allocatable.clone(),
                 managed: true,
                 initialized: true,
                 offered: true,
@@ -323,7 +323,7 @@ impl World {
                 volume_limits: Vec::new(),
             });
         }
-        let left: Vec<usize> = plan.unschedulable.iter().map(|own| own.pod).collect();
+        let left: Vec<usize> = plan.unschedulable.iter().map(|plan| plan.pod).collect();
         self.pods = left.into_iter().map(|pod| pods[pod].clone()).collect();
         self
     }
@@ -347,15 +347,15 @@ pub fn cheapest<'t>(
     claim: &nodecast_karpenter::packing::PlannedClaim,
 ) -> (&'t InstanceType, &'t Offering) {
     let allowed = |offering: &&Offering| {
-        let own = [
+        let item = [
             Requirement::equals(well_known::ZONE, offering.zone),
             Requirement::equals(well_known::CAPACITY_TYPE, offering.capacity_type),
         ];
-        offering.available && claim.requirements.intersects(&own.into_iter().collect()).is_ok()
+        offering.available && claim.requirements.intersects(&item.into_iter().collect()).is_ok()
     };
-    let own = &types[claim.instance_types[0].index as usize];
-    let offering = own.offerings.iter().filter(allowed).min_by_key(|offering| (offering.price, offering.zone));
-    (own, offering.unwrap_or_else(|| panic!("{} has no offering", own.name)))
+    let instance_type = &types[claim.instance_types[0].index as usize];
+    let offering = instance_type.offerings.iter().filter(allowed).min_by_key(|offering| (offering.price, offering.zone));
+    (instance_type, offering.unwrap_or_else(|| panic!("{} has no offering", instance_type.name)))
 }
 
 fn bound_pods(node: &TestNode) -> Vec<BoundPod<'_>> {
@@ -456,7 +456,7 @@ impl Answer<'_> {
 
     /// Why the first pod without a place has none.
     pub fn reason(&self) -> String {
-        self.plan.unschedulable.first().map(|own| own.reason.to_string()).unwrap_or_default()
+        self.plan.unschedulable.first().map(|plan| plan.reason.to_string()).unwrap_or_default()
     }
 
     /// What new node `number` requires of `key`.

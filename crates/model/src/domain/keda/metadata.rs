@@ -50,7 +50,7 @@ impl<'a> Metadata<'a> {
     }
 
     pub(super) fn text(&self, key: &str) -> Option<&'static str> {
-        let found = self.given.iter().find(|(own, _)| own.as_str() == key);
+        let found = self.given.iter().find(|(this_key, _)| this_key.as_str() == key);
         found.map(|(_, value)| value.as_str()).filter(|text| !text.is_empty())
     }
 

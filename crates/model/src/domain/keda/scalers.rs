@@ -445,8 +445,8 @@ pub(super) fn outside(metadata: &Metadata<'_>) -> Result<TriggerSource, TriggerP
         Some(key) => Some(metadata.number(key, 0)?),
         None => default.map(whole).filter(|_| !from_environment),
     };
-    let own = stated.or(keys.first().copied()).map(activation_key);
-    let activation = match own.into_iter().chain(ACTIVATIONS.iter().copied()).find(|key| metadata.text(key).is_some()) {
+    let activation_key = stated.or(keys.first().copied()).map(activation_key);
+    let activation = match activation_key.into_iter().chain(ACTIVATIONS.iter().copied()).find(|key| metadata.text(key).is_some()) {
         Some(key) => metadata.number(key, 0)?.as_f64(),
         // The only scaler whose default is not zero.
         None if kind == "artemis-queue" => 10.0,
@@ -497,7 +497,7 @@ mod tests {
     #[test]
     fn target_comes_from_metadata_or_default() {
         let watch = read("aws-cloudwatch", &[("targetMetricValue", "2.5"), ("activationTargetMetricValue", "1")]);
-        assert_eq!((watch.target.map(|own| own.as_f64()), watch.activation), (Some(2.5), 1.0));
+        assert_eq!((watch.target.map(|target| target.as_f64()), watch.activation), (Some(2.5), 1.0));
         assert_eq!(read("aws-kinesis-stream", &[]).target, Some(whole(2)));
         let artemis = read("artemis-queue", &[]);
         assert_eq!((artemis.target, artemis.activation), (Some(whole(10)), 10.0));

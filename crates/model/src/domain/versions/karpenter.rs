@@ -190,7 +190,7 @@ impl FromStr for KarpenterVersion {
         }
         let bare = text.strip_prefix('v').unwrap_or(text);
         let mut numbers = bare.split('.');
-        let mut next = || numbers.next().map(|own| own.parse::<u16>().ok());
+        let mut next = || numbers.next().map(|number| number.parse::<u16>().ok());
         let read = match (next(), next(), next(), next()) {
             (Some(Some(major)), Some(Some(minor)), patch @ (None | Some(Some(_))), None) => {
                 let small = |number: u16| u8::try_from(number).ok();
@@ -215,12 +215,12 @@ impl FromStr for KarpenterVersion {
 impl KarpenterVersion {
     /// The release, if it can be named. Before v0.23 a minor number stands for the patch level that is reproduced.
     fn if_known(self) -> Option<Self> {
-        let own = Self::ALL.into_iter().find(|known| known.release() == self.release());
+        let item = Self::ALL.into_iter().find(|known| known.release() == self.release());
         match (self.major, self.minor) {
-            (0, 4 | 6) => own.filter(|known| self.patch.is_none_or(|patch| known.patch == Some(patch))),
-            (0, 16 | 18 | 22) if self.patch.is_none() => own,
+            (0, 4 | 6) => item.filter(|known| self.patch.is_none_or(|patch| known.patch == Some(patch))),
+            (0, 16 | 18 | 22) if self.patch.is_none() => item,
             (0, 16..=22) => Some(self),
-            _ => own.map(|_| self),
+            _ => item.map(|_| self),
         }
     }
 }
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn every_release_is_read_and_written_as_it_was() {
-        let read = |text: &str| text.parse::<KarpenterVersion>().map(|own| own.to_string()).ok();
+        let read = |text: &str| text.parse::<KarpenterVersion>().map(|number| number.to_string()).ok();
         for (text, written) in [
             ("v0.16.0", "v0.16.0"),
             ("0.16", "v0.16.0"),
@@ -278,9 +278,9 @@ mod tests {
         for text in ["v1", "v1.13.x", "v1.13.2.1", "v1.15", "0.38", "v0.4.3", "v0.12", "2.0", ""] {
             assert_eq!(read(text), None, "{text}");
         }
-        for own in KarpenterVersion::ALL {
-            assert_eq!(own.to_string().parse(), Ok(own));
-            assert_eq!(own.reproduced(), own);
+        for karpenter_version in KarpenterVersion::ALL {
+            assert_eq!(karpenter_version.to_string().parse(), Ok(karpenter_version));
+            assert_eq!(karpenter_version.reproduced(), karpenter_version);
         }
         assert_eq!(KarpenterVersion::ALL.len(), 35);
         assert!(KarpenterVersion::MAIN.is_main() && KarpenterVersion::MAIN.is_since(1, 14));

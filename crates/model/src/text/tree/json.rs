@@ -15,13 +15,13 @@ use crate::text::Limits;
 
 /// The tree of a part of `text`, if it is one plain JSON object within the limits.
 pub(super) fn parse<'s>(text: &'s str, part: Range<usize>, variables: &Variables, limits: &Limits) -> Option<Node<'s>> {
-    let own = &text[part.clone()];
-    if !own.trim_start().starts_with('{') {
+    let this_text = &text[part.clone()];
+    if !this_text.trim_start().starts_with('{') {
         return None;
     }
     let mut state = State { text, variables, nodes_left: limits.nodes_max };
-    let mut deserializer = serde_json::Deserializer::from_str(own);
-    let at = Location::new(part.start + own.len() - own.trim_start().len(), 1);
+    let mut deserializer = serde_json::Deserializer::from_str(this_text);
+    let at = Location::new(part.start + this_text.len() - this_text.trim_start().len(), 1);
     let root = Value { state: &mut state, at, depth_left: limits.depth_max };
     let node = root.deserialize(&mut deserializer).ok()?;
     deserializer.end().ok().map(|()| node)

@@ -57,16 +57,16 @@ impl<'f> Reading<'f> {
     }
 
     /// Takes a series that has been read: its samples in order, each once.
-    fn take<E: Error>(&mut self, mut own: Series) -> Result<(), E> {
-        let out_of_order = own.samples.windows(2).filter(|pair| pair[1].at < pair[0].at).count() as u64;
+    fn take<E: Error>(&mut self, mut series: Series) -> Result<(), E> {
+        let out_of_order = series.samples.windows(2).filter(|pair| pair[1].at < pair[0].at).count() as u64;
         if out_of_order > 0 {
-            own.samples.sort_by_key(|sample| sample.at);
+            series.samples.sort_by_key(|sample| sample.at);
         }
-        let twice = without_doubles(&mut own.samples, &own.labels, self.file).map_err(|why| self.fail::<E>(why))?;
-        own.samples.shrink_to_fit();
+        let twice = without_doubles(&mut series.samples, &series.labels, self.file).map_err(|why| self.fail::<E>(why))?;
+        series.samples.shrink_to_fit();
         self.repairs[0] += out_of_order;
         self.repairs[1] += twice;
-        self.series.push(own);
+        self.series.push(series);
         Ok(())
     }
 }
@@ -289,13 +289,13 @@ impl<'d> Visitor<'d> for OneSeries<'_, '_, '_> {
 
     fn visit_map<A: MapAccess<'d>>(self, mut map: A) -> Result<(), A::Error> {
         let Self(reading, usual) = self;
-        let mut own = Series::default();
+        let mut series = Series::default();
         let mut alone = None;
         let mut has_histograms = false;
         while let Some(key) = map.next_key()? {
             match key {
-                SeriesKey::Metric => own.labels = map.next_value()?,
-                SeriesKey::Values => own.samples = map.next_value_seed(Samples(reading, *usual))?,
+                SeriesKey::Metric => series.labels = map.next_value()?,
+                SeriesKey::Values => series.samples = map.next_value_seed(Samples(reading, *usual))?,
                 SeriesKey::Value => alone = map.next_value_seed(Pair(reading))?,
                 SeriesKey::Histograms => has_histograms = !map.next_value::<Vec<IgnoredAny>>()?.is_empty(),
                 SeriesKey::Other => {
@@ -303,10 +303,10 @@ impl<'d> Visitor<'d> for OneSeries<'_, '_, '_> {
                 }
             }
         }
-        own.samples.extend(alone);
-        *usual = own.samples.len();
+        series.samples.extend(alone);
+        *usual = series.samples.len();
         reading.repairs[2] += u64::from(has_histograms);
-        reading.take(own)
+        reading.take(series)
     }
 }
 

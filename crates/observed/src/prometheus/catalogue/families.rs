@@ -27,12 +27,12 @@ const FAMILIES: [Family; 6] = [
 /// Who counts requests, and the counter.
 fn counters() -> impl Iterator<Item = (&'static str, &'static str)> {
     // Whoever reports requests of Istio, the metric is one.
-    let named = PRODUCERS.iter().filter(|own| own.name != "istio_source").map(|own| (own.name, own.metric));
+    let named = PRODUCERS.iter().filter(|producer| producer.name != "istio_source").map(|producer| (producer.name, producer.metric));
     named.chain([("alb", "aws_alb_request_count_sum")])
 }
 
 pub(super) fn queries(list: &mut Asking<'_>) {
-    let metrics = FAMILIES.iter().map(|own| own.metric).chain(counters().map(|(_, metric)| metric));
+    let metrics = FAMILIES.iter().map(|family| family.metric).chain(counters().map(|(_, metric)| metric));
     let any = format!("__name__=~\"{}\"", metrics.collect::<Vec<_>>().join("|"));
     let selector = list.selector("", &[&any]);
     let half = list.half();
@@ -41,11 +41,11 @@ pub(super) fn queries(list: &mut Asking<'_>) {
 
 /// What the answer to the question says, in a sentence or two.
 pub fn recorded(answer: &Answer) -> String {
-    let asked = answer.series.iter().flat_map(|own| own.samples.iter().map(|sample| sample.at));
+    let asked = answer.series.iter().flat_map(|series| series.samples.iter().map(|sample| sample.at));
     let instants: BTreeSet<i64> = asked.collect();
     let when = |metric: &str| {
-        let own = answer.series.iter().find(|own| own.label("__name__") == metric)?;
-        let has = |at: Option<&i64>| own.samples.iter().any(|sample| Some(&sample.at) == at);
+        let series = answer.series.iter().find(|series| series.label("__name__") == metric)?;
+        let has = |at: Option<&i64>| series.samples.iter().any(|sample| Some(&sample.at) == at);
         Some(match (has(instants.first()), has(instants.last())) {
             (true, true) => "",
             (false, true) => " (not from the begin)",
@@ -54,7 +54,7 @@ pub fn recorded(answer: &Answer) -> String {
         })
     };
     let requests = |name: &str| format!("requests by {name}");
-    let all = FAMILIES.iter().map(|own| (own.name.to_owned(), when(own.metric)));
+    let all = FAMILIES.iter().map(|family| (family.name.to_owned(), when(family.metric)));
     let counters: Vec<(String, Option<&str>)> =
         counters().map(|(name, metric)| (requests(name), when(metric))).collect();
     let somebody_counts = counters.iter().any(|(_, when)| when.is_some());
@@ -94,22 +94,22 @@ mod tests {
         let mut plan = Plan::of_window(1_791_849_600, 1_791_849_600 + 86_400).unwrap();
         plan.matchers.push("cluster=\"a\"".to_owned());
         let list = plan.queries().queries;
-        let own = list.iter().find(|own| own.role() == FAMILIES_ROLE).unwrap();
-        assert_eq!(own.points(), 3);
-        assert!(own.query.starts_with("count by (__name__) ({__name__=~\"kube_node_info|kube_node_labels|"));
-        assert!(own.query.ends_with("|aws_alb_request_count_sum\", cluster=\"a\"})"), "{}", own.query);
+        let item = list.iter().find(|item| item.role() == FAMILIES_ROLE).unwrap();
+        assert_eq!(item.points(), 3);
+        assert!(item.query.starts_with("count by (__name__) ({__name__=~\"kube_node_info|kube_node_labels|"));
+        assert!(item.query.ends_with("|aws_alb_request_count_sum\", cluster=\"a\"})"), "{}", item.query);
     }
 
     #[test]
     fn what_is_there_and_since_when_is_told_in_a_line() {
-        let own = answer(&[
+        let this_answer = answer(&[
             ("kube_node_info", &[0, 10, 20]),
             ("container_cpu_usage_seconds_total", &[0, 10, 20]),
             ("karpenter_build_info", &[10, 20]),
             ("istio_requests_total", &[0, 10]),
         ]);
         assert_eq!(
-            recorded(&own),
+            recorded(&this_answer),
             "recorded: kube-state-metrics, the kubelet's cAdvisor, Karpenter (not from the begin), requests by istio (not to the end); \
              not recorded: its labels of nodes, what pods tolerate, the Cluster Autoscaler"
         );

@@ -85,8 +85,8 @@ fn stages(list: &mut Asking<'_>) {
         ("_v1_0", "operator_status_condition_transition_seconds", Some("kind=\"NodeClaim\"")),
     ] {
         for (part, by) in [("sum", "type"), ("count", "type"), ("bucket", "type, le")] {
-            let own: Vec<&str> = ["status=\"Unknown\""].into_iter().chain(more).collect();
-            let selector = list.selector(&format!("{metric}_{part}"), &own);
+            let texts: Vec<&str> = ["status=\"Unknown\""].into_iter().chain(more).collect();
+            let selector = list.selector(&format!("{metric}_{part}"), &texts);
             let increase = list.increase(&selector);
             list.looking_back(&format!("claim_stage_{part}{suffix}"), format!("sum by ({by}) ({increase})"), whole);
         }

@@ -32,8 +32,8 @@ pub(super) fn queries(list: &mut Asking<'_>) {
     let gpus = list.once(format!("last_over_time({gpus}[1h])"));
     list.looking_back(GPUS_ROLE, format!("sum by ({POD}) ({gpus})"), HOUR);
     // Every pod tolerates for a while what its node may come to, and those of DaemonSets tolerate it for good.
-    let own = ["key!~\"node.kubernetes.io/.*\""];
-    let tolerations = list.namespaced("kube_pod_tolerations", "namespace", &own);
+    let item = ["key!~\"node.kubernetes.io/.*\""];
+    let tolerations = list.namespaced("kube_pod_tolerations", "namespace", &item);
     let by = format!("{POD}, key, operator, value, effect");
     list.looking_back(TOLERATIONS_ROLE, format!("group by ({by}) (present_over_time({tolerations}[1h]))"), HOUR);
     let selectors = list.namespaced("kube_pod_nodeselectors", "namespace", &[]);

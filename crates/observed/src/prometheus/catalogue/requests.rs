@@ -114,9 +114,9 @@ pub const PRODUCERS: [Producer; 12] = [
 /// The producer of an answer with this role: what follows `requests_`, or, of an answer that was saved under another name, the one
 /// whose labels its series have.
 pub fn producer_of(suffix: &str, labels: &std::collections::BTreeMap<String, String>) -> Option<&'static Producer> {
-    let named = PRODUCERS.iter().find(|own| own.name == suffix);
+    let named = PRODUCERS.iter().find(|producer| producer.name == suffix);
     named.or_else(|| {
-        PRODUCERS.iter().find(|own| match own.served {
+        PRODUCERS.iter().find(|producer| match producer.served {
             Served::Workload { name, .. } => labels.contains_key(name),
             Served::Pod => labels.contains_key("pod"),
             Served::Service { .. } | Served::TraefikService | Served::EnvoyCluster | Served::TargetGroup => false,
@@ -126,16 +126,16 @@ pub fn producer_of(suffix: &str, labels: &std::collections::BTreeMap<String, Str
 
 pub(super) fn queries(list: &mut Asking<'_>) {
     let fine = list.plan.fine();
-    for own in PRODUCERS.iter().filter(|own| own.served != Served::TargetGroup) {
-        let selector = if own.namespace.is_empty() {
-            list.selector(own.metric, own.matchers)
+    for producer in PRODUCERS.iter().filter(|producer| producer.served != Served::TargetGroup) {
+        let selector = if producer.namespace.is_empty() {
+            list.selector(producer.metric, producer.matchers)
         } else {
-            list.namespaced(own.metric, own.namespace, own.matchers)
+            list.namespaced(producer.metric, producer.namespace, producer.matchers)
         };
         let (rate, increase) = (list.rate(&selector), list.increase(&selector));
-        list.curve(&format!("requests_{}", own.name), format!("sum by ({}) ({rate})", own.by), fine);
-        let role = format!("request_increase_{}", own.name);
-        list.looking_back(&role, format!("sum by ({}) ({increase})", own.by), DAY);
+        list.curve(&format!("requests_{}", producer.name), format!("sum by ({}) ({rate})", producer.by), fine);
+        let role = format!("request_increase_{}", producer.name);
+        list.looking_back(&role, format!("sum by ({}) ({increase})", producer.by), DAY);
     }
     balancer::queries(list);
 }

@@ -20,7 +20,7 @@ const PERIOD_MARGIN: f64 = 1.5;
 
 /// The values of a label in an answer, without the empty one.
 fn values(series: &[Series], label: &str) -> BTreeSet<String> {
-    let all = series.iter().filter_map(|own| own.labels.get(label));
+    let all = series.iter().filter_map(|series| series.labels.get(label));
     all.filter(|value| !value.is_empty()).cloned().collect()
 }
 
@@ -50,7 +50,7 @@ pub(super) fn one_of_each(role: &str, series: &[Series]) -> Result<(), InputErro
 
 fn one_cluster(series: &[Series]) -> Result<(), InputError> {
     let clusters = values(series, "cluster");
-    let nameless = series.iter().any(|own| own.label("cluster").is_empty());
+    let nameless = series.iter().any(|series| series.label("cluster").is_empty());
     if clusters.len() + usize::from(nameless) <= 1 {
         return Ok(());
     }
@@ -103,13 +103,13 @@ fn slow_scrapes(told: &mut AnswerReader<'_>) -> Result<Option<String>, InputErro
 /// The job of a kubelet that is scraped too seldom for rates over so many seconds.
 fn slowest_scrape(scrapes: &[Series], window: f64) -> Option<String> {
     let mut slowest: BTreeMap<&str, f64> = BTreeMap::new();
-    for own in scrapes {
+    for scrape in scrapes {
         // The job of the kubelet, of the controllers, of whoever counts: all take part in rates. Where the record begins, the ten minutes before
         // hold hardly a scrape: the middle of the counts tells.
-        let mut counts: Vec<f64> = own.samples.iter().map(|sample| sample.value).filter(|count| *count > 0.0).collect();
+        let mut counts: Vec<f64> = scrape.samples.iter().map(|sample| sample.value).filter(|count| *count > 0.0).collect();
         counts.sort_by(f64::total_cmp);
         if let Some(scrapes) = counts.get(counts.len() / 2) {
-            slowest.insert(own.label("job"), 600.0 / scrapes);
+            slowest.insert(scrape.label("job"), 600.0 / scrapes);
         }
     }
     let (job, seconds) = slowest
@@ -139,7 +139,7 @@ fn rate_window(query: &str) -> Option<f64> {
 /// Series without markers of staleness live on for the server's look-back, five minutes unless it is told otherwise.
 fn stale_series(told: &mut AnswerReader<'_>) -> Result<Option<String>, InputError> {
     let series = told.series("stale")?;
-    let samples: Vec<f64> = series.iter().flat_map(|own| own.samples.iter().map(|sample| sample.value)).collect();
+    let samples: Vec<f64> = series.iter().flat_map(|series| series.samples.iter().map(|sample| sample.value)).collect();
     let stale = samples.iter().filter(|value| **value > 0.0).count();
     Ok((stale * 20 > samples.len()).then(|| {
         "series outlive their objects (no markers of staleness, as after a backfill): pods and nodes count up to five minutes too long".to_owned()
@@ -151,7 +151,7 @@ fn other_period(told: &mut AnswerReader<'_>) -> Result<Option<String>, InputErro
     let changes = told.series(CHANGES)?;
     let asked = told.asked(BALANCER_ROLE).filter(|_| told.is_answered(BALANCER_ROLE));
     let Some(period) = asked.and_then(|asked| period_of(&asked.query)) else { return Ok(None) };
-    let most = changes.iter().flat_map(|own| own.samples.iter().map(|sample| sample.value)).fold(0.0, f64::max);
+    let most = changes.iter().flat_map(|change| change.samples.iter().map(|sample| sample.value)).fold(0.0, f64::max);
     // The first value of an hour is no change, and quiet hours have equal sums: the busiest hour tells, if it is busy.
     let seconds = 3_600.0 / (most + 1.0);
     let is_told = most >= CHANGES_MIN && !(period / PERIOD_MARGIN..=period * PERIOD_MARGIN).contains(&seconds);

@@ -36,17 +36,17 @@ pub(super) fn counts(told: &mut AnswerReader<'_>, frame: Frame) -> Result<Vec<Co
     let up = told.series("karpenter_up")?;
     for (role, what) in COUNTED {
         let mut sums: BTreeMap<(SimTime, Of), f64> = BTreeMap::new();
-        let older = ALTERNATIVES.iter().find(|own| own.role == role).map_or(&[][..], |own| own.older);
+        let older = ALTERNATIVES.iter().find(|alternative| alternative.role == role).map_or(&[][..], |alternative| alternative.older);
         // Where an upgrade lies in the window, each name counts where no newer one does.
         let mut known: Option<(i64, i64)> = None;
         for role in std::iter::once(&role).chain(older) {
             let all = told.series(role)?;
             let since = counted_since(&up, &all);
-            let instants = || all.iter().flat_map(|own| own.samples.iter().map(|sample| sample.at));
-            for own in &all {
-                for (at, increase) in increases(own, since) {
+            let instants = || all.iter().flat_map(|series| series.samples.iter().map(|sample| sample.at));
+            for item in &all {
+                for (at, increase) in increases(item, since) {
                     if known.is_none_or(|(from, to)| at < from || at > to) {
-                        *sums.entry((Frame::instant(frame, at), labels(own))).or_default() += increase;
+                        *sums.entry((Frame::instant(frame, at), labels(item))).or_default() += increase;
                     }
                 }
             }
@@ -59,7 +59,7 @@ pub(super) fn counts(told: &mut AnswerReader<'_>, frame: Frame) -> Result<Vec<Co
             Count { at, what: what.to_owned(), node_pool, capacity_type, reason, count }
         }));
     }
-    rows.sort_by_key(|own| own.at);
+    rows.sort_by_key(|row| row.at);
     Ok(rows)
 }
 
@@ -70,8 +70,8 @@ impl Frame {
 }
 
 /// Whom a series counts for, under the labels of any release.
-fn labels(own: &Series) -> Of {
-    let first = |labels: &[&str]| labels.iter().find_map(|label| text(own, label));
+fn labels(series: &Series) -> Of {
+    let first = |labels: &[&str]| labels.iter().find_map(|label| text(series, label));
     let reason = match (first(&["decision", "action"]), first(&["reason", "method", "type", "message_type", "code"])) {
         (Some(decision), Some(reason)) => Some(format!("{decision} {reason}")),
         (decision, reason) => decision.or(reason),
@@ -82,16 +82,16 @@ fn labels(own: &Series) -> Of {
 
 /// From when on the first value of a new series is news: since when its target, or any series beside it, has been scraped.
 fn counted_since(up: &[Series], all: &[Series]) -> Option<i64> {
-    let first = |own: &Series| own.samples.first().map(|sample| sample.at);
+    let first = |series: &Series| series.samples.first().map(|sample| sample.at);
     up.iter().chain(all).filter_map(first).min()
 }
 
 /// The increases of a counter. After a fall it has begun anew, and its value is the increase; a series that was not there while its
 /// target was scraped has counted from nothing.
-fn increases(own: &Series, since: Option<i64>) -> Vec<(i64, f64)> {
+fn increases(series: &Series, since: Option<i64>) -> Vec<(i64, f64)> {
     let mut all = Vec::new();
     let mut before: Option<f64> = None;
-    for sample in own.samples.iter().filter(|sample| sample.value.is_finite()) {
+    for sample in series.samples.iter().filter(|sample| sample.value.is_finite()) {
         let increase = match before {
             Some(before) if sample.value >= before => sample.value - before,
             Some(_) => sample.value,
@@ -111,9 +111,9 @@ fn increases(own: &Series, since: Option<i64>) -> Vec<(i64, f64)> {
 pub(super) fn stages(told: &mut AnswerReader<'_>) -> Result<Vec<Stage>, InputError> {
     let mut total = |roles: &[&str]| -> Result<BTreeMap<(String, String), f64>, InputError> {
         let mut sums = BTreeMap::new();
-        for own in told.first_series(roles)? {
-            let values = own.samples.iter().map(|sample| sample.value).filter(|value| value.is_finite());
-            let key = (own.label("type").to_owned(), own.label("le").to_owned());
+        for first_series in told.first_series(roles)? {
+            let values = first_series.samples.iter().map(|sample| sample.value).filter(|value| value.is_finite());
+            let key = (first_series.label("type").to_owned(), first_series.label("le").to_owned());
             *sums.entry(key).or_insert(0.0) += values.sum::<f64>();
         }
         Ok(sums)
@@ -132,7 +132,7 @@ pub(super) fn stages(told: &mut AnswerReader<'_>) -> Result<Vec<Stage>, InputErr
             launches: all,
             seconds: seconds.get(&key("")).copied(),
         });
-        let mut own: Vec<Stage> = buckets
+        let mut stages: Vec<Stage> = buckets
             .iter()
             .filter(|((labels, _), _)| labels == stage)
             .filter_map(|((_, le), launches)| {
@@ -140,8 +140,8 @@ pub(super) fn stages(told: &mut AnswerReader<'_>) -> Result<Vec<Stage>, InputErr
                 Some(Stage { stage: stage.to_owned(), up_to_seconds: Some(bound), launches: *launches, seconds: None })
             })
             .collect();
-        own.sort_by(|one, other| one.up_to_seconds.unwrap_or(0.0).total_cmp(&other.up_to_seconds.unwrap_or(0.0)));
-        rows.extend(own);
+        stages.sort_by(|one, other| one.up_to_seconds.unwrap_or(0.0).total_cmp(&other.up_to_seconds.unwrap_or(0.0)));
+        rows.extend(stages);
     }
     Ok(rows)
 }
@@ -155,7 +155,7 @@ mod tests {
 
     fn total(samples: &[(i64, f64)], since: i64) -> f64 {
         let samples = samples.iter().map(|(at, value)| Sample { at: *at, value: *value }).collect();
-        increases(&Series { labels: BTreeMap::new(), samples }, Some(since)).iter().map(|(_, own)| own).sum()
+        increases(&Series { labels: BTreeMap::new(), samples }, Some(since)).iter().map(|(_, key)| key).sum()
     }
 
     #[test]

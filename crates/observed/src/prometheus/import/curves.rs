@@ -18,8 +18,8 @@ pub(super) type Curves = BTreeMap<String, Curve>;
 
 impl Curve {
     /// Adds a series; what is no number counts nothing.
-    pub(super) fn add(&mut self, own: &Series, frame: Frame) {
-        let samples = own.samples.iter().filter(|sample| sample.value.is_finite());
+    pub(super) fn add(&mut self, series: &Series, frame: Frame) {
+        let samples = series.samples.iter().filter(|sample| sample.value.is_finite());
         // As every sum, from zero on: the first value too is added to it.
         lay(&mut self.points, samples.map(|sample| (frame.at(sample), 0.0 + sample.value)), |sum, value| *sum += value);
     }
@@ -51,7 +51,7 @@ pub(super) fn lay<K: Ord + Copy, V>(
             place += 1;
         }
         match points[..there].get_mut(place) {
-            Some((own, sum)) if *own == key => add(sum, value),
+            Some((item, sum)) if *item == key => add(sum, value),
             _ => points.push((key, value)),
         }
     }
@@ -76,8 +76,8 @@ mod tests {
 
     fn laid(all: &[&[i64]]) -> Vec<(i64, i64)> {
         let mut points = Vec::new();
-        for own in all {
-            lay(&mut points, own.iter().map(|key| (*key, 1)), |sum, one| *sum += one);
+        for item in all {
+            lay(&mut points, item.iter().map(|key| (*key, 1)), |sum, one| *sum += one);
         }
         points
     }

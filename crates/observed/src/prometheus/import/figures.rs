@@ -23,25 +23,25 @@ pub(super) fn figures(told: &AnswerReader<'_>, observation: &Observation, worklo
     let end = observation.about.window.seconds * 1_000_000;
     let hours = |is_counted: &dyn Fn(&str) -> bool| {
         // A sample stands for the step that it begins.
-        let own = observation.node_counts.iter().filter(|own| own.at.as_micros() < end);
-        let own = own.filter(|own| is_counted(own.capacity_type.as_deref().unwrap_or_default()));
-        step.map(|step| own.map(|own| own.nodes as f64).sum::<f64>() * step as f64 / 3_600.0)
+        let node_count = observation.node_counts.iter().filter(|node_count| node_count.at.as_micros() < end);
+        let node_count = node_count.filter(|node_count| is_counted(node_count.capacity_type.as_deref().unwrap_or_default()));
+        step.map(|step| node_count.map(|node_count| node_count.nodes as f64).sum::<f64>() * step as f64 / 3_600.0)
     };
     let mut together: BTreeMap<i64, i64> = BTreeMap::new();
-    for own in &observation.node_counts {
-        *together.entry(own.at.as_micros()).or_default() += own.nodes;
+    for node_count in &observation.node_counts {
+        *together.entry(node_count.at.as_micros()).or_default() += node_count.nodes;
     }
     // A window that is cut to what was recorded leaves counts of the time before.
-    let within = |own: &&Count| own.at > SimTime::ZERO && own.at.as_micros() <= end;
+    let within = |count: &&Count| count.at > SimTime::ZERO && count.at.as_micros() <= end;
     let counted = |what: &str| {
-        let own = observation.counts.iter().filter(within).filter(|own| own.what == what);
-        own.map(|own| own.count).sum::<f64>()
+        let count = observation.counts.iter().filter(within).filter(|count| count.what == what);
+        count.map(|count| count.count).sum::<f64>()
     };
     let knows_launches =
         told.first_answered(&["claims_created", "claims_created_v0_33", "claims_created_machines"]).is_some();
     let mut disruptions: BTreeMap<String, f64> = BTreeMap::new();
-    for own in observation.counts.iter().filter(within).filter(|own| own.what == "disrupted") {
-        *disruptions.entry(own.reason.clone().unwrap_or_default()).or_default() += own.count;
+    for count in observation.counts.iter().filter(within).filter(|count| count.what == "disrupted") {
+        *disruptions.entry(count.reason.clone().unwrap_or_default()).or_default() += count.count;
     }
     Figures {
         workloads,
@@ -56,19 +56,19 @@ pub(super) fn figures(told: &AnswerReader<'_>, observation: &Observation, worklo
 }
 
 fn stages(rows: &[Stage]) -> Vec<StageFigures> {
-    let whole = rows.iter().filter(|own| own.up_to_seconds.is_none());
+    let whole = rows.iter().filter(|row| row.up_to_seconds.is_none());
     whole
-        .map(|own| {
+        .map(|stage_times| {
             let buckets: Vec<(f64, f64)> = rows
                 .iter()
-                .filter(|bucket| bucket.stage == own.stage)
+                .filter(|bucket| bucket.stage == stage_times.stage)
                 .filter_map(|bucket| Some((bucket.up_to_seconds?, bucket.launches)))
                 .collect();
             StageFigures {
-                stage: own.stage.clone(),
-                launches: own.launches,
-                mean_seconds: own.seconds.map(|seconds| seconds / own.launches),
-                median_seconds: median(&buckets, own.launches),
+                stage: stage_times.stage.clone(),
+                launches: stage_times.launches,
+                mean_seconds: stage_times.seconds.map(|seconds| seconds / stage_times.launches),
+                median_seconds: median(&buckets, stage_times.launches),
             }
         })
         .collect()
@@ -87,17 +87,17 @@ fn median(buckets: &[(f64, f64)], all: f64) -> Option<f64> {
 /// Whole days whose demand is far from the others': a deployment, an incident, a holiday.
 pub(super) fn untypical_days(observation: &Observation) -> Vec<String> {
     let mut totals: BTreeMap<i64, (f64, f64)> = BTreeMap::new();
-    for own in &observation.workloads {
-        let day = totals.entry(own.at.as_secs().div_euclid(86_400)).or_default();
-        day.0 += own.requests_per_second.unwrap_or(0.0);
-        day.1 += own.cpu_used_milli.unwrap_or(0.0);
+    for workload in &observation.workloads {
+        let day = totals.entry(workload.at.as_secs().div_euclid(86_400)).or_default();
+        day.0 += workload.requests_per_second.unwrap_or(0.0);
+        day.1 += workload.cpu_used_milli.unwrap_or(0.0);
     }
     let days = observation.about.window.seconds / 86_400;
     totals.retain(|day, _| (0..days).contains(day));
     let mut warnings = Vec::new();
     for (what, pick) in [("requests", 0_usize), ("CPU", 1)] {
         let of_day: BTreeMap<i64, f64> =
-            totals.iter().map(|(day, own)| (*day, if pick == 0 { own.0 } else { own.1 })).collect();
+            totals.iter().map(|(day, total)| (*day, if pick == 0 { total.0 } else { total.1 })).collect();
         warnings.extend(far_days(&of_day).into_iter().map(|(day, percent)| {
             let from = observation.about.window.start_micros().unwrap_or(0) / 1_000_000 + day * 86_400;
             format!("the day from {} has {percent:+.0} % of {what} against the median day: leave it out if it is not typical", super::time_text(from))
@@ -108,7 +108,7 @@ pub(super) fn untypical_days(observation: &Observation) -> Vec<String> {
 
 /// That nodes were not counted for a part of the window, in which there are none in any sum.
 pub(super) fn uncounted(observation: &Observation) -> Option<String> {
-    let counts = observation.about.quantities.iter().find(|own| own.quantity == "node types")?;
+    let counts = observation.about.quantities.iter().find(|quantity| quantity.quantity == "node types")?;
     (counts.coverage < COUNTED_MIN).then(|| {
         let absent = (1.0 - counts.coverage) * 100.0;
         format!("nodes were not counted for {absent:.1} % of the window: node-hours are of the rest")
@@ -125,12 +125,12 @@ fn far_days(totals: &BTreeMap<i64, f64>) -> Vec<(i64, f64)> {
         values[values.len() / 2]
     };
     let median = middle(totals.values().copied().collect());
-    let deviation = middle(totals.values().map(|own| (own - median).abs()).collect());
-    let is_far = |own: f64| (own - median).abs() > DEVIATIONS * deviation && (own - median).abs() > 0.1 * median;
+    let deviation = middle(totals.values().map(|total| (total - median).abs()).collect());
+    let is_far = |number: f64| (number - median).abs() > DEVIATIONS * deviation && (number - median).abs() > 0.1 * median;
     totals
         .iter()
-        .filter(|(_, own)| median > 0.0 && is_far(**own))
-        .map(|(day, own)| (*day, (own / median - 1.0) * 100.0))
+        .filter(|(_, key)| median > 0.0 && is_far(**key))
+        .map(|(day, total)| (*day, (total / median - 1.0) * 100.0))
         .collect()
 }
 
@@ -152,6 +152,6 @@ mod tests {
         let mut days: BTreeMap<i64, f64> = (0..7).map(|day| (day, 100.0 + day as f64)).collect();
         assert!(far_days(&days).is_empty());
         days.insert(3, 40.0);
-        assert_eq!(far_days(&days).iter().map(|own| own.0).collect::<Vec<_>>(), [3]);
+        assert_eq!(far_days(&days).iter().map(|far_day| far_day.0).collect::<Vec<_>>(), [3]);
     }
 }

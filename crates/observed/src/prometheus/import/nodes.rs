@@ -23,34 +23,34 @@ struct Kind {
 
 impl Kind {
     /// By the labels of the node that kube-state-metrics was told to export.
-    fn of_labels(own: &Series) -> Self {
-        let pool = text(own, "label_karpenter_sh_nodepool");
-        let group = text(own, "label_eks_amazonaws_com_nodegroup");
+    fn of_labels(series: &Series) -> Self {
+        let pool = text(series, "label_karpenter_sh_nodepool");
+        let group = text(series, "label_eks_amazonaws_com_nodegroup");
         // EKS writes `ON_DEMAND` and `SPOT`, Karpenter `on-demand` and `spot`.
         let of_group = ["label_eks_amazonaws_com_capacity_type", "label_eks_amazonaws_com_capacityType"]
             .into_iter()
-            .find_map(|label| text(own, label));
+            .find_map(|label| text(series, label));
         let of_group = of_group.map(|word| word.to_ascii_lowercase().replace('_', "-"));
         Self {
-            instance_type: text(own, "label_node_kubernetes_io_instance_type"),
-            zone: text(own, "label_topology_kubernetes_io_zone"),
-            capacity_type: text(own, "label_karpenter_sh_capacity_type").or(of_group),
+            instance_type: text(series, "label_node_kubernetes_io_instance_type"),
+            zone: text(series, "label_topology_kubernetes_io_zone"),
+            capacity_type: text(series, "label_karpenter_sh_capacity_type").or(of_group),
             origin_kind: pool.as_ref().map(|_| "NodePool").or(group.as_ref().map(|_| "NodeGroup")).map(str::to_owned),
             origin: pool.or(group),
-            arch: text(own, "label_kubernetes_io_arch"),
+            arch: text(series, "label_kubernetes_io_arch"),
         }
     }
 
     /// By what Karpenter says of its nodes.
-    fn of_karpenter(own: &Series) -> Self {
-        let origin = text(own, "nodepool");
+    fn of_karpenter(series: &Series) -> Self {
+        let origin = text(series, "nodepool");
         Self {
-            instance_type: text(own, "instance_type"),
-            zone: text(own, "zone"),
-            capacity_type: text(own, "capacity_type"),
+            instance_type: text(series, "instance_type"),
+            zone: text(series, "zone"),
+            capacity_type: text(series, "capacity_type"),
             origin_kind: origin.as_ref().map(|_| "NodePool".to_owned()),
             origin,
-            arch: text(own, "arch"),
+            arch: text(series, "arch"),
         }
     }
 }
@@ -104,7 +104,7 @@ pub(super) fn counts(
     frame: Frame,
 ) -> Result<(Vec<NodeCount>, Basis), InputError> {
     let NodeCounts { labelled, of_karpenter } = counted;
-    let has_types = labelled.iter().any(|own| !own.label("label_node_kubernetes_io_instance_type").is_empty());
+    let has_types = labelled.iter().any(|series| !series.label("label_node_kubernetes_io_instance_type").is_empty());
     let mut counts = Counts::new();
     if has_types && told.is_answered("nodes") {
         add(&mut counts, &labelled, Kind::of_labels, frame);
@@ -120,7 +120,7 @@ pub(super) fn counts(
         (named, basis)
     };
     let known = |at: SimTime| -> f64 {
-        counts.range((at, Kind::default())..).take_while(|((own, _), _)| *own == at).map(|own| own.1).sum()
+        counts.range((at, Kind::default())..).take_while(|((key, _), _)| *key == at).map(|count| count.1).sum()
     };
     let others: Vec<(SimTime, f64)> = all.into_iter().map(|(at, nodes)| (at, (nodes - known(at)).max(0.0))).collect();
     for (at, nodes) in steady(&others).into_iter().filter(|(_, nodes)| *nodes > 0.0) {
@@ -137,7 +137,7 @@ fn steady(points: &[(SimTime, f64)]) -> Vec<(SimTime, f64)> {
 
 /// The least or the most that there is at each instant and shortly after it, or before it.
 fn beside(points: &[(SimTime, f64)], after: bool, pick: fn(f64, f64) -> f64) -> Vec<(SimTime, f64)> {
-    let own = |place: usize| -> f64 {
+    let matches = |place: usize| -> f64 {
         let (at, value) = points[place];
         let is_near = |other: &&(SimTime, f64)| (other.0.as_micros() - at.as_micros()).abs() <= APART * 1_000_000;
         let (before, behind) = points.split_at(place);
@@ -147,16 +147,16 @@ fn beside(points: &[(SimTime, f64)], after: bool, pick: fn(f64, f64) -> f64) -> 
             before.iter().rev().take_while(is_near).fold(value, |all, one| pick(all, one.1))
         }
     };
-    (0..points.len()).map(|place| (points[place].0, own(place))).collect()
+    (0..points.len()).map(|place| (points[place].0, matches(place))).collect()
 }
 
 /// Nodes by instant and kind.
 type Counts = BTreeMap<(SimTime, Kind), f64>;
 
 fn add(counts: &mut Counts, all: &[Series], kind: fn(&Series) -> Kind, frame: Frame) {
-    for own in all {
-        let kind = Kind { arch: None, ..kind(own) };
-        for sample in own.samples.iter().filter(|sample| sample.value.is_finite()) {
+    for series in all {
+        let kind = Kind { arch: None, ..kind(series) };
+        for sample in series.samples.iter().filter(|sample| sample.value.is_finite()) {
             *counts.entry((frame.at(sample), kind.clone())).or_default() += sample.value;
         }
     }
@@ -165,7 +165,7 @@ fn add(counts: &mut Counts, all: &[Series], kind: fn(&Series) -> Kind, frame: Fr
 /// The sum of all series at each instant.
 fn totals(all: &[Series], frame: Frame) -> BTreeMap<SimTime, f64> {
     let mut totals: BTreeMap<SimTime, f64> = BTreeMap::new();
-    for sample in all.iter().flat_map(|own| &own.samples).filter(|sample| sample.value.is_finite()) {
+    for sample in all.iter().flat_map(|series| &series.samples).filter(|sample| sample.value.is_finite()) {
         *totals.entry(frame.at(sample)).or_default() += sample.value;
     }
     totals
@@ -191,30 +191,30 @@ pub(super) fn lives(told: &mut AnswerReader<'_>, frame: Frame) -> Result<Vec<Nod
             set(all.entry(name.to_owned()).or_insert_with(new));
         }
     };
-    for own in told.series("node_info")? {
-        entry(&mut all, own.label("node"), &|node| {
-            node.kubelet_version = text(&own, "kubelet_version");
-            node.zone = node.zone.take().or_else(|| zone_of(own.label("provider_id")));
+    for series in told.series("node_info")? {
+        entry(&mut all, series.label("node"), &|node| {
+            node.kubelet_version = text(&series, "kubelet_version");
+            node.zone = node.zone.take().or_else(|| zone_of(series.label("provider_id")));
         });
     }
     for (role, label, kind) in [
         ("karpenter_node_labels", "node_name", Kind::of_karpenter as fn(&Series) -> Kind),
         ("node_labels", "node", Kind::of_labels),
     ] {
-        for own in told.series(role)? {
-            let kind = kind(&own);
-            entry(&mut all, own.label(label), &|node| lay_over(node, &kind));
+        for series in told.series(role)? {
+            let kind = kind(&series);
+            entry(&mut all, series.label(label), &|node| lay_over(node, &kind));
         }
     }
-    for own in told.series("node_created")? {
-        let created = own.samples.iter().filter_map(|sample| frame.of_value(sample.value)).min();
-        entry(&mut all, own.label("node"), &|node| node.registered = created);
+    for series in told.series("node_created")? {
+        let created = series.samples.iter().filter_map(|sample| frame.of_value(sample.value)).min();
+        entry(&mut all, series.label("node"), &|node| node.registered = created);
     }
-    for own in told.series("node_allocatable")? {
+    for series in told.series("node_allocatable")? {
         // Exporters that end a series with a 0 say that the node is gone, not that it offered nothing.
-        let mut offered = own.samples.iter().rev().map(|sample| sample.value);
+        let mut offered = series.samples.iter().rev().map(|sample| sample.value);
         let Some(value) = offered.find(|value| value.is_finite() && *value > 0.0) else { continue };
-        entry(&mut all, own.label("node"), &|node| match own.label("resource") {
+        entry(&mut all, series.label("node"), &|node| match series.label("resource") {
             "cpu" => node.cpu_allocatable_milli = Some(libm::round(value * 1e3) as i64),
             _ => node.memory_allocatable_bytes = Some(libm::round(value) as i64),
         });
@@ -229,9 +229,9 @@ pub(super) fn lives(told: &mut AnswerReader<'_>, frame: Frame) -> Result<Vec<Nod
 fn ends(told: &mut AnswerReader<'_>, frame: Frame, all: &mut BTreeMap<String, NodeLife>) -> Result<(), InputError> {
     let present = told.series("node_present")?;
     let step = told.asked("node_present").map_or(0, |asked| asked.step);
-    let last = present.iter().filter_map(|own| own.samples.last()).map(|sample| sample.at).max();
-    for own in &present {
-        let (Some(node), Some(sample)) = (all.get_mut(own.label("node")), own.samples.last()) else { continue };
+    let last = present.iter().filter_map(|series| series.samples.last()).map(|sample| sample.at).max();
+    for series in &present {
+        let (Some(node), Some(sample)) = (all.get_mut(series.label("node")), series.samples.last()) else { continue };
         if last.is_some_and(|last| sample.at < last) {
             node.terminated = Some(SimTime::from_micros(frame.at(sample).as_micros() + step * 1_000_000));
         }
@@ -241,7 +241,7 @@ fn ends(told: &mut AnswerReader<'_>, frame: Frame, all: &mut BTreeMap<String, No
 
 fn lay_over(node: &mut NodeLife, kind: &Kind) {
     let Kind { instance_type, zone, capacity_type, origin_kind, origin, arch } = kind.clone();
-    for (own, new) in [
+    for (key, new) in [
         (&mut node.instance_type, instance_type),
         (&mut node.zone, zone),
         (&mut node.capacity_type, capacity_type),
@@ -250,7 +250,7 @@ fn lay_over(node: &mut NodeLife, kind: &Kind) {
         (&mut node.arch, arch),
     ] {
         if new.is_some() {
-            *own = new;
+            *key = new;
         }
     }
 }
@@ -269,13 +269,13 @@ pub(super) fn spot_prices(told: &mut AnswerReader<'_>, frame: Frame) -> Result<V
     let mut rows: Vec<SpotPrice> = told
         .first_series(&["spot_prices", "spot_prices_v0_29"])?
         .iter()
-        .filter(|own| own.label("capacity_type") == "spot")
-        .flat_map(|own| own.samples.iter().map(move |sample| (own, sample)))
+        .filter(|first_series| first_series.label("capacity_type") == "spot")
+        .flat_map(|first_series| first_series.samples.iter().map(move |sample| (first_series, sample)))
         .filter(|(_, sample)| sample.value.is_finite() && sample.value > 0.0)
-        .map(|(own, sample)| SpotPrice {
+        .map(|(key, sample)| SpotPrice {
             at: frame.at(sample),
-            instance_type: own.label("instance_type").to_owned(),
-            zone: own.label("zone").to_owned(),
+            instance_type: key.label("instance_type").to_owned(),
+            zone: key.label("zone").to_owned(),
             per_hour: sample.value,
         })
         .collect();
@@ -297,7 +297,7 @@ mod tests {
             let at = |minute: usize| SimTime::from_micros(minute as i64 * 60_000_000);
             counts.iter().enumerate().map(|(minute, count)| (at(minute), *count as f64)).collect()
         };
-        let of = |counts: &[i64]| -> Vec<i64> { steady(&points(counts)).iter().map(|own| own.1 as i64).collect() };
+        let of = |counts: &[i64]| -> Vec<i64> { steady(&points(counts)).iter().map(|pair| pair.1 as i64).collect() };
         assert_eq!(of(&[2, 2, 3, 3, 2, 2, 2, 2, 2, 2]), [2; 10]);
         assert_eq!(of(&[2, 2, 1, 1, 2, 2, 2, 2, 2, 2]), [2; 10]);
         // What stays is counted from its first minute to its last.

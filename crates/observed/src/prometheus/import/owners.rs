@@ -32,10 +32,10 @@ impl Owners {
         let mut pods = BTreeMap::new();
         for (pod, (kind, name)) in owners(told, "owners", "pod")? {
             let namespace = pod.0.clone();
-            let own = (namespace.clone(), name.clone());
+            let item = (namespace.clone(), name.clone());
             let above = match kind.as_str() {
-                "ReplicaSet" => replica_sets.get(&own).cloned().or_else(|| of_template(&name)),
-                "Job" => jobs.get(&own).cloned(),
+                "ReplicaSet" => replica_sets.get(&item).cloned().or_else(|| of_template(&name)),
+                "Job" => jobs.get(&item).cloned(),
                 _ => None,
             };
             let (kind, name) = above.filter(|(kind, _)| !kind.is_empty()).unwrap_or((kind, name));
@@ -59,11 +59,11 @@ impl Owners {
 /// Kind and name of the owner of each object of an answer. Of several, the one that owned it last.
 fn owners(told: &mut AnswerReader<'_>, role: &str, label: &str) -> Result<Named, InputError> {
     let mut last: BTreeMap<(String, String), (i64, (String, String))> = BTreeMap::new();
-    for own in told.series(role)? {
-        let Some(seen) = own.samples.last().map(|sample| sample.at) else { continue };
+    for series in told.series(role)? {
+        let Some(seen) = series.samples.last().map(|sample| sample.at) else { continue };
         let none = |text: &str| if text == "<none>" { String::new() } else { text.to_owned() };
-        let owner = (none(own.label("owner_kind")), none(own.label("owner_name")));
-        let key = (own.label("namespace").to_owned(), own.label(label).to_owned());
+        let owner = (none(series.label("owner_kind")), none(series.label("owner_name")));
+        let key = (series.label("namespace").to_owned(), series.label(label).to_owned());
         let entry = last.entry(key).or_insert_with(|| (seen, owner.clone()));
         if (entry.0, !entry.1.0.is_empty()) < (seen, !owner.0.is_empty()) {
             *entry = (seen, owner);

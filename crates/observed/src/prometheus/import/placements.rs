@@ -22,24 +22,24 @@ pub(super) fn placements(told: &mut AnswerReader<'_>, owners: &Owners) -> Result
         (TOLERATIONS_ROLE, put_toleration),
         (SELECTORS_ROLE, put_selectors),
     ] {
-        for own in told.series(role)? {
-            let (namespace, pod) = (own.label("namespace").to_owned(), own.label("pod").to_owned());
+        for series in told.series(role)? {
+            let (namespace, pod) = (series.label("namespace").to_owned(), series.label("pod").to_owned());
             if owners.of_pod(&namespace, &pod).is_some_and(comes_with_its_node) {
                 continue;
             }
             let new = || Placement { pod: pod.clone(), namespace: namespace.clone(), ..Placement::default() };
-            put(all.entry((namespace.clone(), pod.clone())).or_insert_with(new), &own);
+            put(all.entry((namespace.clone(), pod.clone())).or_insert_with(new), &series);
         }
     }
     Ok(all.into_values().filter(Placement::asks_for_anything).collect())
 }
 
-fn put_gpus(own: &mut Placement, series: &Series) {
+fn put_gpus(placement: &mut Placement, series: &Series) {
     let gpus = last_amount(series).map(|sample| libm::round(sample.value) as i64);
-    own.gpus = gpus.filter(|gpus| *gpus > 0);
+    placement.gpus = gpus.filter(|gpus| *gpus > 0);
 }
 
-fn put_toleration(own: &mut Placement, series: &Series) {
+fn put_toleration(placement: &mut Placement, series: &Series) {
     let [key, value, effect] = ["key", "value", "effect"].map(|name| series.label(name));
     let taint = match (series.label("operator"), key) {
         ("Exists", "") => "*".to_owned(),
@@ -48,14 +48,14 @@ fn put_toleration(own: &mut Placement, series: &Series) {
         (_, key) => format!("{key}={value}"),
     };
     let text = if effect.is_empty() { taint } else { format!("{taint}:{effect}") };
-    add(&mut own.tolerations, &text);
+    add(&mut placement.tolerations, &text);
 }
 
-fn put_selectors(own: &mut Placement, series: &Series) {
+fn put_selectors(placement: &mut Placement, series: &Series) {
     for (key, label) in NODE_SELECTORS {
         let value = series.label(label);
         if !value.is_empty() {
-            add(&mut own.node_selector, &format!("{key}={value}"));
+            add(&mut placement.node_selector, &format!("{key}={value}"));
         }
     }
 }
@@ -64,7 +64,7 @@ fn put_selectors(own: &mut Placement, series: &Series) {
 fn add(to: &mut Option<String>, text: &str) {
     match to {
         None => *to = Some(text.to_owned()),
-        Some(list) if list.split(';').any(|own| own == text) => {}
+        Some(list) if list.split(';').any(|part| part == text) => {}
         Some(list) => *list = format!("{list};{text}"),
     }
 }

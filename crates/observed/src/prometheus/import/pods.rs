@@ -44,11 +44,11 @@ pub(super) fn comes_with_its_node(owner: &Owner) -> bool {
 /// If an answer cannot be read.
 pub(super) fn lives(told: &mut AnswerReader<'_>, owners: &Owners, frame: Frame) -> Result<Vec<PodLife>, InputError> {
     let mut all: BTreeMap<(String, String), PodLife> = BTreeMap::new();
-    let key = |own: &Series| (own.label("namespace").to_owned(), own.label("pod").to_owned());
-    let first = |own: &Series| own.samples.iter().filter_map(|sample| frame.of_value(sample.value)).min();
+    let key = |series: &Series| (series.label("namespace").to_owned(), series.label("pod").to_owned());
+    let first = |series: &Series| series.samples.iter().filter_map(|sample| frame.of_value(sample.value)).min();
     for (role, set) in TIMES {
-        for own in told.series(role)? {
-            let (namespace, pod) = key(&own);
+        for series in told.series(role)? {
+            let (namespace, pod) = key(&series);
             let new = || {
                 let owner = owners.of_pod(&namespace, &pod);
                 PodLife {
@@ -58,18 +58,18 @@ pub(super) fn lives(told: &mut AnswerReader<'_>, owners: &Owners, frame: Frame) 
                     ..PodLife::default()
                 }
             };
-            set(all.entry((namespace.clone(), pod.clone())).or_insert_with(new), first(&own));
+            set(all.entry((namespace.clone(), pod.clone())).or_insert_with(new), first(&series));
         }
     }
     gone(&mut all, &told.series("pod_seen")?, frame);
-    for own in told.series("pod_node")? {
-        if let Some(pod) = all.get_mut(&key(&own)) {
-            pod.node = text(&own, "node");
+    for series in told.series("pod_node")? {
+        if let Some(pod) = all.get_mut(&key(&series)) {
+            pod.node = text(&series, "node");
         }
     }
-    for own in told.series("pod_requests")? {
-        let (Some(pod), Some(sample)) = (all.get_mut(&key(&own)), last_amount(&own)) else { continue };
-        match own.label("resource") {
+    for series in told.series("pod_requests")? {
+        let (Some(pod), Some(sample)) = (all.get_mut(&key(&series)), last_amount(&series)) else { continue };
+        match series.label("resource") {
             "cpu" => pod.cpu_request_milli = Some(libm::round(sample.value * 1e3) as i64),
             _ => pod.memory_request_bytes = Some(libm::round(sample.value) as i64),
         }
@@ -85,20 +85,20 @@ pub(super) fn lives(told: &mut AnswerReader<'_>, owners: &Owners, frame: Frame) 
 
 /// Pods that were seen no more, long before others were: somebody deleted them, when they were last seen or within the minute.
 fn gone(all: &mut BTreeMap<(String, String), PodLife>, seen: &[Series], frame: Frame) {
-    let last = |own: &Series| own.samples.iter().map(|sample| sample.value).fold(f64::NAN, f64::max);
+    let last = |series: &Series| series.samples.iter().map(|sample| sample.value).fold(f64::NAN, f64::max);
     let latest = seen.iter().map(last).fold(f64::NAN, f64::max);
-    for own in seen {
-        let key = (own.label("namespace").to_owned(), own.label("pod").to_owned());
-        let is_gone = latest - last(own) > UNSEEN;
+    for series in seen {
+        let key = (series.label("namespace").to_owned(), series.label("pod").to_owned());
+        let is_gone = latest - last(series) > UNSEEN;
         if let Some(pod) = all.get_mut(&key).filter(|pod| is_gone && pod.removed.is_none()) {
-            pod.deletion_requested = pod.deletion_requested.or(frame.of_value(last(own)));
+            pod.deletion_requested = pod.deletion_requested.or(frame.of_value(last(series)));
         }
     }
 }
 
 /// The last sample that is an amount. A record without markers of staleness ends a series with a zero, which is none; where all are zero, it is zero.
-pub(super) fn last_amount(own: &Series) -> Option<&Sample> {
-    own.samples.iter().rfind(|sample| sample.value > 0.0).or(own.samples.last())
+pub(super) fn last_amount(series: &Series) -> Option<&Sample> {
+    series.samples.iter().rfind(|sample| sample.value > 0.0).or(series.samples.last())
 }
 
 /// Pods that wait, by namespace, and those without a node in the whole cluster.
@@ -111,9 +111,9 @@ pub(super) fn pending(told: &mut AnswerReader<'_>, frame: Frame) -> Result<Vec<P
         ("pods_pending", (|row, count| row.pods_pending = Some(count)) as fn(&mut Pending, i64)),
         ("pods_unschedulable", |row, count| row.pods_unschedulable = Some(count)),
     ] {
-        for own in told.series(role)? {
-            let namespace = text(&own, "namespace");
-            for sample in own.samples.iter().filter(|sample| sample.value.is_finite()) {
+        for series in told.series(role)? {
+            let namespace = text(&series, "namespace");
+            for sample in series.samples.iter().filter(|sample| sample.value.is_finite()) {
                 let at = frame.at(sample);
                 let new = || Pending { at, namespace: namespace.clone(), ..Pending::default() };
                 let row = rows.entry((at, namespace.clone())).or_insert_with(new);

@@ -27,7 +27,7 @@ impl Span {
         let (mut first, mut last) = (i64::MAX, i64::MIN);
         for (role, series) in counted.answers() {
             let step = answers.asked(role).map_or(0, |asked| asked.step);
-            for sample in series.iter().flat_map(|own| &own.samples) {
+            for sample in series.iter().flat_map(|series| &series.samples) {
                 let second = sample.at.div_euclid(1_000_000);
                 (first, last) = (first.min(second), last.max(second + step));
             }

@@ -27,10 +27,10 @@ struct Gist {
 /// Leaves out samples that are below zero: nothing that is asked for can be. Those that are no number count nothing, for whoever uses the series.
 /// Returns what is to be said of both.
 fn leave_out(series: &mut [Series]) -> Option<String> {
-    let samples = |own: &[Series]| own.iter().map(|own| own.samples.len()).sum::<usize>();
+    let samples = |serieses: &[Series]| serieses.iter().map(|seriese| seriese.samples.len()).sum::<usize>();
     let all = samples(series);
-    let no_number = series.iter().flat_map(|own| &own.samples).filter(|sample| !sample.value.is_finite()).count();
-    series.iter_mut().for_each(|own| own.samples.retain(|sample| sample.value.is_nan() || sample.value >= 0.0));
+    let no_number = series.iter().flat_map(|series| &series.samples).filter(|sample| !sample.value.is_finite()).count();
+    series.iter_mut().for_each(|series| series.samples.retain(|sample| sample.value.is_nan() || sample.value >= 0.0));
     let below_zero = all - samples(series);
     let said = [(no_number, "no number"), (below_zero, "below zero")];
     let said: Vec<String> = said
@@ -67,8 +67,8 @@ impl<'a> AnswerReader<'a> {
         let mut answer = self.answers.answer(role)?;
         let none = leave_out(&mut answer.series);
         let mut instants: Vec<(i64, ())> = Vec::new();
-        for own in &answer.series {
-            lay(&mut instants, own.samples.iter().map(|sample| (sample.at, ())), |(), ()| ());
+        for series in &answer.series {
+            lay(&mut instants, series.samples.iter().map(|sample| (sample.at, ())), |(), ()| ());
         }
         let mut remarks = Vec::new();
         for (how, mut texts) in
@@ -123,16 +123,16 @@ impl<'a> AnswerReader<'a> {
 
     /// How many instants any series of an answer that was read has a sample at.
     pub(super) fn instants(&self, role: &str) -> usize {
-        self.gists.get(role).map_or(0, |own| own.instants)
+        self.gists.get(role).map_or(0, |gist| gist.instants)
     }
 
     /// Whether any answer has a series.
     pub(super) fn has_series(&self) -> bool {
-        self.gists.values().any(|own| own.has_series)
+        self.gists.values().any(|gist| gist.has_series)
     }
 
     /// What has to be known of answers, in order of their roles.
     pub(super) fn remarks(&self) -> impl Iterator<Item = &String> {
-        self.gists.values().flat_map(|own| &own.remarks)
+        self.gists.values().flat_map(|gist| &gist.remarks)
     }
 }

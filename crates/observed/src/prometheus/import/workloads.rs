@@ -42,19 +42,19 @@ impl Workloads {
     /// # Errors
     /// If an answer cannot be read.
     pub(super) fn new(told: &mut AnswerReader<'_>, owners: &Owners, frame: Frame) -> Result<Self, InputError> {
-        let mut own = Self { autoscalers: autoscalers(told, frame)?, ..Self::default() };
+        let mut workloads = Self { autoscalers: autoscalers(told, frame)?, ..Self::default() };
         let daemons: BTreeSet<&str> =
-            owners.workloads().filter(|own| own.kind == "DaemonSet").map(|own| own.workload.as_str()).collect();
-        let cpu = without(own.used(told, owners, frame, ["cpu_by_pod", "cpu_by_workload"])?, &daemons);
-        let memory = without(own.used(told, owners, frame, ["memory_by_pod", "memory_by_workload"])?, &daemons);
-        own.memory = memory_use(memory);
+            owners.workloads().filter(|workload| workload.kind == "DaemonSet").map(|workload| workload.workload.as_str()).collect();
+        let cpu = without(workloads.used(told, owners, frame, ["cpu_by_pod", "cpu_by_workload"])?, &daemons);
+        let memory = without(workloads.used(told, owners, frame, ["memory_by_pod", "memory_by_workload"])?, &daemons);
+        workloads.memory = memory_use(memory);
         let wanted = replicas(told, frame, "wanted")?;
         let ready = replicas(told, frame, "ready")?;
         let names: BTreeSet<String> = wanted.keys().chain(cpu.keys()).cloned().collect();
-        let requests = own.requests(told, owners, frame, &names)?;
-        own.figures = own.figures(told, owners, &cpu, &requests, &wanted)?;
-        own.states = states(&cpu, &requests, &wanted, &ready);
-        Ok(own)
+        let requests = workloads.requests(told, owners, frame, &names)?;
+        workloads.figures = workloads.figures(told, owners, &cpu, &requests, &wanted)?;
+        workloads.states = states(&cpu, &requests, &wanted, &ready);
+        Ok(workloads)
     }
 
     /// What pods use, added up by workload; of answers that the server has joined, as they are.
@@ -68,16 +68,16 @@ impl Workloads {
         let mut curves = Curves::new();
         let series = told.series(by_pod)?;
         if !told.is_answered(by_pod) {
-            for own in told.series(by_workload)? {
-                let name = format!("{}/{}", own.label("namespace"), own.label("workload"));
-                curves.entry(name).or_default().add(&own, frame);
+            for series in told.series(by_workload)? {
+                let name = format!("{}/{}", series.label("namespace"), series.label("workload"));
+                curves.entry(name).or_default().add(&series, frame);
             }
             return Ok(curves);
         }
         let mut unknown = 0_u64;
-        for own in &series {
-            match owners.of_pod(own.label("namespace"), own.label("pod")) {
-                Some(owner) => curves.entry(owner.workload.clone()).or_default().add(own, frame),
+        for series in &series {
+            match owners.of_pod(series.label("namespace"), series.label("pod")) {
+                Some(owner) => curves.entry(owner.workload.clone()).or_default().add(series, frame),
                 None => unknown += 1,
             }
         }
@@ -101,9 +101,9 @@ impl Workloads {
             let mut curves = Curves::new();
             let mut nowhere = 0_u64;
             let served_by = PRODUCERS[rank].served;
-            for own in told.series(role)? {
-                match served(served_by, &own, owners, names) {
-                    Some(workload) => curves.entry(workload).or_default().add(&own, frame),
+            for series in told.series(role)? {
+                match served(served_by, &series, owners, names) {
+                    Some(workload) => curves.entry(workload).or_default().add(&series, frame),
                     None => nowhere += 1,
                 }
             }
@@ -137,8 +137,8 @@ impl Workloads {
         requests: &Requests,
         wanted: &Curves,
     ) -> Result<Vec<WorkloadFigures>, InputError> {
-        let cpu_seconds = increases(&told.series("cpu_increase_by_pod")?, |own| {
-            owners.of_pod(own.label("namespace"), own.label("pod")).map(|owner| owner.workload.clone())
+        let cpu_seconds = increases(&told.series("cpu_increase_by_pod")?, |series| {
+            owners.of_pod(series.label("namespace"), series.label("pod")).map(|owner| owner.workload.clone())
         });
         let names: BTreeSet<String> = cpu.keys().chain(requests.keys()).chain(wanted.keys()).cloned().collect();
         let mut counts: BTreeMap<String, BTreeMap<String, f64>> = BTreeMap::new();
@@ -165,7 +165,7 @@ impl Workloads {
                 replicas_desired: wanted.get(workload).and_then(Curve::mean),
             });
         }
-        if all.iter().any(|own| own.cpu_per_request_by.as_deref() == Some("rate")) {
+        if all.iter().any(|workload_figures| workload_figures.cpu_per_request_by.as_deref() == Some("rate")) {
             self.warnings.push(
                 "CPU per request is worked out of rates, which lose what a new pod does before its second scrape: a little low"
                     .to_owned(),
@@ -196,11 +196,11 @@ fn ranked<'a>(told: &mut AnswerReader<'a>) -> Result<Vec<(usize, &'a str)>, Inpu
     let mut roles = Vec::new();
     for role in told.beginning("requests_") {
         let suffix = role.trim_start_matches("requests_");
-        let is_named = PRODUCERS.iter().any(|own| own.name == suffix);
+        let is_named = PRODUCERS.iter().any(|producer| producer.name == suffix);
         // Only where the name does not say it do labels.
         let first = if is_named { Some(Series::default()) } else { told.series(role)?.into_iter().next() };
-        let producer = first.and_then(|own| producer_of(suffix, &own.labels));
-        roles.extend(producer.and_then(|own| PRODUCERS.iter().position(|one| one == own)).map(|rank| (rank, role)));
+        let producer = first.and_then(|series| producer_of(suffix, &series.labels));
+        roles.extend(producer.and_then(|producer| PRODUCERS.iter().position(|one| one == producer)).map(|rank| (rank, role)));
     }
     roles.sort_unstable();
     Ok(roles)
@@ -216,29 +216,29 @@ fn counts_of(
     let Some(suffix) = role.strip_prefix("requests_") else { return Ok(BTreeMap::new()) };
     let series = told.series(&format!("request_increase_{suffix}"))?;
     let producer = series.first().and_then(|first| producer_of(suffix, &first.labels));
-    Ok(producer.map(|own| increases(&series, |one| served(own.served, one, owners, names))).unwrap_or_default())
+    Ok(producer.map(|producer| increases(&series, |one| served(producer.served, one, owners, names))).unwrap_or_default())
 }
 
 /// The workload that a series of requests is of.
-fn served(served: Served, own: &Series, owners: &Owners, names: &BTreeSet<String>) -> Option<String> {
+fn served(served: Served, series: &Series, owners: &Owners, names: &BTreeSet<String>) -> Option<String> {
     let named = |namespace: &str, name: &str| {
-        let (namespace, name) = (own.label(namespace), own.label(name));
+        let (namespace, name) = (series.label(namespace), series.label(name));
         (!namespace.is_empty() && !name.is_empty() && name != "unknown").then(|| format!("{namespace}/{name}"))
     };
     match served {
-        Served::Pod => owners.of_pod(own.label("namespace"), own.label("pod")).map(|owner| owner.workload.clone()),
+        Served::Pod => owners.of_pod(series.label("namespace"), series.label("pod")).map(|owner| owner.workload.clone()),
         Served::Workload { namespace, name } => named(namespace, name),
         Served::Service { namespace, name } => named(namespace, name).filter(|name| names.contains(name)),
         Served::TraefikService => {
-            let service = own.label("service").strip_suffix("@kubernetes")?;
+            let service = series.label("service").strip_suffix("@kubernetes")?;
             let is_of = |name: &&String| service.starts_with(&format!("{}-", name.replacen('/', "-", 1)));
             // The longest: `shop-web-admin-80` is of `shop/web-admin` where there is `shop/web` too.
             names.iter().filter(is_of).max_by_key(|name| name.len()).cloned()
         }
-        Served::EnvoyCluster => behind_envoy(own.label("envoy_cluster_name"), names),
+        Served::EnvoyCluster => behind_envoy(series.label("envoy_cluster_name"), names),
         Served::TargetGroup => {
             let mut all = names.iter().filter(|own_name| {
-                own_name.split_once('/').is_some_and(|(namespace, name)| is_behind(own, namespace, name))
+                own_name.split_once('/').is_some_and(|(namespace, name)| is_behind(series, namespace, name))
             });
             // Names are cut off there: of two that begin alike none is known to be meant.
             all.next().filter(|_| all.next().is_none()).cloned()
@@ -261,9 +261,9 @@ fn behind_envoy(cluster: &str, names: &BTreeSet<String>) -> Option<String> {
 /// The sum of all samples by workload: of increases over stretches that touch each other, that of the window.
 fn increases(all: &[Series], of: impl Fn(&Series) -> Option<String>) -> BTreeMap<String, f64> {
     let mut sums: BTreeMap<String, f64> = BTreeMap::new();
-    for own in all {
-        if let Some(workload) = of(own) {
-            let values = own.samples.iter().map(|sample| sample.value).filter(|value| value.is_finite());
+    for series in all {
+        if let Some(workload) = of(series) {
+            let values = series.samples.iter().map(|sample| sample.value).filter(|value| value.is_finite());
             *sums.entry(workload).or_default() += values.sum::<f64>();
         }
     }
@@ -277,7 +277,7 @@ fn without(mut curves: Curves, daemons: &BTreeSet<&str>) -> Curves {
 
 /// Memory by instant and workload.
 fn memory_use(curves: Curves) -> Vec<MemoryUse> {
-    let mut all: Vec<MemoryUse> = Vec::with_capacity(curves.values().map(|own| own.points().len()).sum());
+    let mut all: Vec<MemoryUse> = Vec::with_capacity(curves.values().map(|curve| curve.points().len()).sum());
     for (workload, curve) in curves {
         let workload: Arc<str> = workload.into();
         all.extend(curve.points().iter().map(|(at, bytes)| MemoryUse {
@@ -287,7 +287,7 @@ fn memory_use(curves: Curves) -> Vec<MemoryUse> {
         }));
     }
     // Of one instant they are in order of workloads already.
-    all.sort_by_key(|own| own.at);
+    all.sort_by_key(|item| item.at);
     all
 }
 
@@ -295,9 +295,9 @@ fn memory_use(curves: Curves) -> Vec<MemoryUse> {
 fn replicas(told: &mut AnswerReader<'_>, frame: Frame, what: &str) -> Result<Curves, InputError> {
     let mut curves = Curves::new();
     for (prefix, label) in [("", "deployment"), ("statefulset_", "statefulset")] {
-        for own in told.series(&format!("{prefix}replicas_{what}"))? {
-            let name = format!("{}/{}", own.label("namespace"), own.label(label));
-            curves.entry(name).or_default().add(&own, frame);
+        for series in told.series(&format!("{prefix}replicas_{what}"))? {
+            let name = format!("{}/{}", series.label("namespace"), series.label(label));
+            curves.entry(name).or_default().add(&series, frame);
         }
     }
     Ok(curves)
@@ -317,8 +317,8 @@ impl Rest<'_> {
         now.iter().any(Option::is_some).then(|| WorkloadState {
             at,
             workload: Arc::clone(&self.workload),
-            replicas_desired: wanted.map(|own| libm::round(own) as i64),
-            replicas_ready: ready.map(|own| libm::round(own) as i64),
+            replicas_desired: wanted.map(|item| libm::round(item) as i64),
+            replicas_ready: ready.map(|ready| libm::round(ready) as i64),
             requests_per_second: rate,
             cpu_used_milli: cores.map(|cores| cores * 1e3),
             latency_mean_seconds: None,
@@ -337,18 +337,18 @@ fn states(cpu: &Curves, requests: &Requests, wanted: &Curves, ready: &Curves) ->
         let requests = requests.get(name).map(|(_, curve)| curve);
         let curves = [cpu.get(name), requests, wanted.get(name), ready.get(name)];
         let curves = curves.map(|curve| curve.map_or(&[][..], Curve::points));
-        let mut own: Vec<(SimTime, ())> = Vec::new();
+        let mut item: Vec<(SimTime, ())> = Vec::new();
         for curve in curves {
-            lay(&mut own, curve.iter().map(|(at, _)| (*at, ())), |(), ()| ());
+            lay(&mut item, curve.iter().map(|(at, _)| (*at, ())), |(), ()| ());
         }
-        rows += own.len();
-        lay(&mut instants, own.into_iter(), |(), ()| ());
+        rows += item.len();
+        lay(&mut instants, item.into_iter(), |(), ()| ());
         workloads.push(Rest { workload: name.as_str().into(), curves });
     }
     // Their number is known: a table that grows would lie in memory twice.
     let mut all = Vec::with_capacity(rows);
     for (at, ()) in instants {
-        all.extend(workloads.iter_mut().filter_map(|own| own.at(at)));
+        all.extend(workloads.iter_mut().filter_map(|workload| workload.at(at)));
     }
     all
 }
@@ -358,36 +358,36 @@ fn states(cpu: &Curves, requests: &Requests, wanted: &Curves, ready: &Curves) ->
 /// # Errors
 /// If an answer cannot be read.
 fn autoscalers(told: &mut AnswerReader<'_>, frame: Frame) -> Result<Vec<Autoscaler>, InputError> {
-    let name = |own: &Series| format!("{}/{}", own.label("namespace"), own.label("horizontalpodautoscaler"));
+    let name = |series: &Series| format!("{}/{}", series.label("namespace"), series.label("horizontalpodautoscaler"));
     let mut bounds = |role: &str| -> Result<BTreeMap<(String, SimTime), i64>, InputError> {
         let value = |sample: &Sample| libm::round(sample.value) as i64;
         let all = told.series(role)?;
         Ok(all
             .iter()
-            .flat_map(|own| own.samples.iter().map(|sample| ((name(own), frame.at(sample)), value(sample))))
+            .flat_map(|series| series.samples.iter().map(|sample| ((name(series), frame.at(sample)), value(sample))))
             .collect())
     };
     let (least, most) = (bounds("hpa_min")?, bounds("hpa_max")?);
     let targets: BTreeMap<String, String> = told
         .series("hpa_target_of")?
         .iter()
-        .filter_map(|own| {
-            Some((name(own), format!("{}/{}", own.label("namespace"), text(own, "scaletargetref_name")?)))
+        .filter_map(|series| {
+            Some((name(series), format!("{}/{}", series.label("namespace"), text(series, "scaletargetref_name")?)))
         })
         .collect();
     let mut metrics: BTreeMap<(String, SimTime), Vec<Metric>> = BTreeMap::new();
-    for own in told.series("hpa")? {
-        for sample in &own.samples {
-            let metric = (text(&own, "metric_name"), text(&own, "metric_target_type"), Some(sample.value));
-            metrics.entry((name(&own), frame.at(sample))).or_default().push(metric);
+    for series in told.series("hpa")? {
+        for sample in &series.samples {
+            let metric = (text(&series, "metric_name"), text(&series, "metric_target_type"), Some(sample.value));
+            metrics.entry((name(&series), frame.at(sample))).or_default().push(metric);
         }
     }
     let mut rows: Vec<Autoscaler> = Vec::new();
     let mut before: BTreeMap<String, Vec<Autoscaler>> = BTreeMap::new();
     let instants: BTreeSet<&(String, SimTime)> = least.keys().chain(most.keys()).chain(metrics.keys()).collect();
     for key @ (autoscaler, at) in instants {
-        let own = metrics.get(key).cloned().unwrap_or_else(|| vec![(None, None, None)]);
-        let now: Vec<Autoscaler> = own
+        let this_metric = metrics.get(key).cloned().unwrap_or_else(|| vec![(None, None, None)]);
+        let now: Vec<Autoscaler> = this_metric
             .into_iter()
             .map(|(metric, unit, target)| Autoscaler {
                 at: SimTime::ZERO,
@@ -401,7 +401,7 @@ fn autoscalers(told: &mut AnswerReader<'_>, frame: Frame) -> Result<Vec<Autoscal
             })
             .collect();
         if before.get(autoscaler) != Some(&now) {
-            rows.extend(now.iter().map(|own| Autoscaler { at: *at, ..own.clone() }));
+            rows.extend(now.iter().map(|item| Autoscaler { at: *at, ..item.clone() }));
             before.insert(autoscaler.clone(), now);
         }
     }

@@ -87,7 +87,7 @@ impl Operator {
     ];
 
     fn spelled(text: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(own, _)| *own == text).map(|(_, operator)| *operator)
+        Self::ALL.iter().find(|(key, _)| *key == text).map(|(_, operator)| *operator)
     }
 
     pub const fn as_str(self) -> &'static str {
@@ -159,7 +159,7 @@ impl Function {
     ];
 
     pub fn as_str(self) -> &'static str {
-        Self::ALL.iter().find(|(_, own)| *own == self).map_or("", |(name, _)| name)
+        Self::ALL.iter().find(|(_, key)| *key == self).map_or("", |(name, _)| name)
     }
 }
 

@@ -146,13 +146,13 @@ pub(super) fn of_many(outcomes: &[(&str, &Outcome)], points: usize) -> Vec<Chart
         if outcome.record.samples.len() < 2 {
             continue;
         }
-        for (position, mut own) in sums(outcome).into_iter().enumerate() {
-            for series in &mut own.panel.series {
+        for (position, mut sum) in sums(outcome).into_iter().enumerate() {
+            for series in &mut sum.panel.series {
                 (series.name, series.color) = ((*name).to_owned(), color);
             }
             match drafts.get_mut(position) {
-                Some(draft) => draft.panel.series.append(&mut own.panel.series),
-                None => drafts.push(own),
+                Some(draft) => draft.panel.series.append(&mut sum.panel.series),
+                None => drafts.push(sum),
             }
         }
     }
@@ -187,9 +187,9 @@ fn sums(outcome: &Outcome) -> Vec<Draft> {
 /// The sum of curves of steps, at each instant at which one changes.
 fn added(series: &[Series]) -> Vec<Point> {
     let mut changes: Vec<(SimTime, f64)> = Vec::new();
-    for own in series {
+    for budget in series {
         let mut before = 0.0;
-        for &(at, value) in &own.points {
+        for &(at, value) in &budget.points {
             let value = value.get().unwrap_or(before);
             changes.push((at, value - before));
             before = value;
@@ -210,8 +210,8 @@ fn largest(series: &[Series]) -> Vec<Point> {
     let Some((first, others)) = series.split_first() else { return Vec::new() };
     let mut points = first.points.clone();
     for other in others {
-        for (point, own) in points.iter_mut().zip(&other.points) {
-            let larger = match (point.1.get(), own.1.get()) {
+        for (point, this_point) in points.iter_mut().zip(&other.points) {
+            let larger = match (point.1.get(), this_point.1.get()) {
                 (Some(one), Some(two)) => Some(one.max(two)),
                 (one, two) => one.or(two),
             };
@@ -274,7 +274,7 @@ fn drawn_first(series: &[Series]) -> BTreeSet<usize> {
 /// What the values are in, without the words that the title has already; what is counted there is a number here.
 fn unit(title: &str, unit: &str) -> String {
     let title = title.to_lowercase();
-    let said = |word: &&str| title.split(' ').any(|own| own == *word);
+    let said = |word: &&str| title.split(' ').any(|part| part == *word);
     let words: Vec<&str> = unit.split(' ').skip_while(said).collect();
     if words.is_empty() { "number".to_owned() } else { words.join(" ") }
 }

@@ -79,8 +79,8 @@ impl Replay {
         for pod in record.pods.unnamed() {
             sizes.insert(size(&pod.requests), 0);
         }
-        for (position, own) in sizes.values_mut().enumerate() {
-            *own = position;
+        for (position, size) in sizes.values_mut().enumerate() {
+            *size = position;
         }
         let order = most_useful_first(outcome, counts.opens);
         let mut drawn = DrawnReplay::new(&order, order.len().min(NODES_MAX));
@@ -203,9 +203,9 @@ struct Briefs<'p> {
 
 impl<'p> Briefs<'p> {
     fn new(pods: &'p Pods, sizes: &'p BTreeMap<Size, usize>) -> Self {
-        let mut own = Self { pods, sizes, kept: Vec::new() };
-        own.kept = pods.unnamed().take(BRIEFS_MAX).map(|pod| own.brief(&pod)).collect();
-        own
+        let mut briefs = Self { pods, sizes, kept: Vec::new() };
+        briefs.kept = pods.unnamed().take(BRIEFS_MAX).map(|pod| briefs.brief(&pod)).collect();
+        briefs
     }
 
     fn brief(&self, pod: &PodFacts) -> Brief {

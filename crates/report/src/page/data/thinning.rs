@@ -206,8 +206,8 @@ mod tests {
         let row = |position: usize| {
             let at = whole.at[position];
             let until = whole.at.get(position + 1).copied().unwrap_or(END);
-            let own = drawn.at.partition_point(|instant| *instant <= at) - 1;
-            (at, whole.sum(position), drawn.sum(own), until - at)
+            let item = drawn.at.partition_point(|instant| *instant <= at) - 1;
+            (at, whole.sum(position), drawn.sum(item), until - at)
         };
         (0..length).map(row).collect()
     }
@@ -232,9 +232,9 @@ mod tests {
             let drawn = whole.clone().thinned(END, most);
             assert!(drawn.at.len() <= most && drawn.at.len() > most / 4, "{} of {most}", drawn.at.len());
             for (position, at) in drawn.at.iter().enumerate() {
-                let own = whole.at.binary_search(at).expect("a kept instant is one at which something changes");
+                let binary_search = whole.at.binary_search(at).expect("a kept instant is one at which something changes");
                 for (drawn, whole) in drawn.layers.iter().zip(&whole.layers) {
-                    assert_eq!(drawn[position].to_bits(), whole[own].to_bits(), "{kinds} kinds at {at}");
+                    assert_eq!(drawn[position].to_bits(), whole[binary_search].to_bits(), "{kinds} kinds at {at}");
                 }
             }
         }

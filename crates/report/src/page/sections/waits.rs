@@ -9,9 +9,9 @@ use crate::summary::{Summary, WaitFigures};
 pub(super) fn tables(page: &mut Html, summary: &Summary) {
     let pods = &summary.pods;
     let named = |name: &str, placeholder| if placeholder { format!("{name} (placeholders)") } else { name.to_owned() };
-    let workloads = pods.by_workload.iter().map(|own| (named(&own.workload, own.placeholder), &own.waits));
+    let workloads = pods.by_workload.iter().map(|workload| (named(&workload.workload, workload.placeholder), &workload.waits));
     table(page, "wait for a node, by workload", workloads.collect());
-    let priorities = pods.by_priority.iter().map(|own| (own.priority.to_string(), &own.waits));
+    let priorities = pods.by_priority.iter().map(|priority| (priority.priority.to_string(), &priority.waits));
     table(page, "wait for a node, by priority", priorities.collect());
 }
 
@@ -20,7 +20,7 @@ fn table(page: &mut Html, of_what: &'static str, mut all: Vec<(String, &WaitFigu
         return;
     }
     // Who waited longest comes first.
-    let p99 = |waits: &WaitFigures| waits.wait_for_node.as_ref().map_or(-1.0, |own| own.p99_seconds);
+    let p99 = |waits: &WaitFigures| waits.wait_for_node.as_ref().map_or(-1.0, |wait| wait.p99_seconds);
     all.sort_by(|one, other| p99(other.1).total_cmp(&p99(one.1)));
     let rows = all.into_iter().filter_map(|(name, waits)| Some((name, waits.wait_for_node.as_ref()?, waits.waited)));
     let table = run_tables::spans(of_what, rows).number("longer than 1 s", |(.., waited)| *waited);

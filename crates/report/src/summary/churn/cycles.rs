@@ -85,7 +85,7 @@ fn cycle_of_moves(outcome: &Outcome, chain: &[&Step<'_, '_>], stretch: Stretch) 
     let moves = || removals().flat_map(|removal| &removal.moves);
     let reasons: BTreeSet<&str> = removals().map(|removal| removal.end.as_str()).collect();
     let workloads: BTreeSet<String> =
-        moves().map(|own| outcome.record.workloads[own.workload.index()].name.to_string()).collect();
+        moves().map(|move_| outcome.record.workloads[move_.workload.index()].name.to_string()).collect();
     let nodes: Vec<NodeId> = removals().map(|removal| removal.node).collect();
     let times: Vec<SimTime> = chain.iter().map(|step| step[0].at).collect();
     let reason = reasons.into_iter().collect::<Vec<_>>().join(", ");

@@ -48,7 +48,7 @@ impl Removal<'_> {
     /// The nodes to which its pods' successors went.
     pub(crate) fn destinations(&self) -> impl Iterator<Item = NodeId> {
         let pods = &self.outcome.record.pods;
-        self.moves.iter().filter_map(|own| pods.get(own.successor?)?.node)
+        self.moves.iter().filter_map(|move_| pods.get(move_.successor?)?.node)
     }
 }
 
@@ -87,7 +87,7 @@ pub fn removals(outcome: &Outcome) -> (Vec<Removal<'_>>, SimDuration) {
 /// The pod that took the place of one that had to leave its node; `None` if it did not have to, or if none followed.
 pub fn successor(outcome: &Outcome, pod: PodId) -> Option<PodId> {
     let (by_node, _) = moves(outcome);
-    by_node.into_values().flatten().find(|own| own.pod == pod)?.successor
+    by_node.into_values().flatten().find(|node| node.pod == pod)?.successor
 }
 
 /// Pods that had to leave, by node.
@@ -96,16 +96,16 @@ pub(crate) fn by_node(outcome: &Outcome) -> BTreeMap<NodeId, Vec<Move>> {
 }
 
 /// The time for which a pod that had to leave was missing.
-pub(crate) fn missing_time(outcome: &Outcome, own: &Move) -> SimDuration {
+pub(crate) fn missing_time(outcome: &Outcome, item: &Move) -> SimDuration {
     let end = SimTime::ZERO + outcome.about.duration;
     let pods = &outcome.record.pods;
-    let facts = pods.facts(own.pod);
+    let facts = pods.facts(item.pod);
     let waits =
-        outcome.record.workloads[own.workload.index()].kind == WorkloadKind::StatefulSet && facts.removed.is_none();
-    if own.successor.is_none() && !waits {
+        outcome.record.workloads[item.workload.index()].kind == WorkloadKind::StatefulSet && facts.removed.is_none();
+    if item.successor.is_none() && !waits {
         return SimDuration::ZERO;
     }
-    missing(outcome, &facts, own.successor.map(|own| pods.facts(own)).as_ref(), end)
+    missing(outcome, &facts, item.successor.map(|successor| pods.facts(successor)).as_ref(), end)
 }
 
 /// When each node of a command that succeeded was decided on, and the claims made for it.
@@ -143,17 +143,17 @@ fn moves(outcome: &Outcome) -> (BTreeMap<NodeId, Vec<Move>>, SimDuration) {
         for (leaves, pod) in left {
             let facts = pods.facts(pod);
             let successor = match &by_name {
-                Some(by_name) => by_name.get(&*facts.name).and_then(|own| own.iter().find(|own| **own > pod).copied()),
+                Some(by_name) => by_name.get(&*facts.name).and_then(|name| name.iter().find(|name| **name > pod).copied()),
                 None => {
-                    while next.next_if(|(created, own)| *created < leaves || *own <= pod).is_some() {}
-                    next.next_if(|(created, _)| *created - leaves <= SUCCEEDS_WITHIN).map(|(_, own)| own)
+                    while next.next_if(|(created, item)| *created < leaves || *item <= pod).is_some() {}
+                    next.next_if(|(created, _)| *created - leaves <= SUCCEEDS_WITHIN).map(|(_, item)| item)
                 }
             };
             let counts = !facts.placeholder && lives::left(&facts, end) >= outcome.about.counts_from();
             // A StatefulSet waits for the end of the pod, and wants it to the last.
             let waits = by_name.is_some() && facts.removed.is_none();
             if counts && (successor.is_some() || waits) {
-                lost += missing(outcome, &facts, successor.map(|own| pods.facts(own)).as_ref(), end);
+                lost += missing(outcome, &facts, successor.map(|successor| pods.facts(successor)).as_ref(), end);
             }
             if let Some(node) = facts.node {
                 by_node.entry(node).or_default().push(Move { pod, workload, successor });
@@ -177,6 +177,6 @@ fn missing(outcome: &Outcome, pod: &PodFacts, successor: Option<&PodFacts>, end:
     let node = pod.node.map(|node| &outcome.record.nodes[node.index()]);
     let gone = node.and_then(|node| node.terminating);
     let from = pod.deletion_requested.into_iter().chain(gone).chain(pod.cut_off).min().unwrap_or(end);
-    let until = successor.and_then(|own| own.ready.or(own.deletion_requested).or(own.removed)).unwrap_or(end);
+    let until = successor.and_then(|successor| successor.ready.or(successor.deletion_requested).or(successor.removed)).unwrap_or(end);
     until.saturating_since(from)
 }

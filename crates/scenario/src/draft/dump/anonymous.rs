@@ -51,8 +51,8 @@ enum Part {
 /// The objects and the node groups under other names.
 pub(super) fn anonymise<'s>(objects: Vec<Object<'s>>, described: &mut Described, notes: &mut Notes) -> Vec<Object<'s>> {
     let all = objects.len();
-    let known = |own: &Object<'_>| {
-        let kind = own.kind.as_str();
+    let known = |object: &Object<'_>| {
+        let kind = object.kind.as_str();
         let is_file = kind == "ConfigMap" || CONFIGURATIONS.contains(&kind);
         !is_file && (CARRIED.iter().any(|(carried, _)| *carried == kind) || MORE_KINDS.contains(&kind))
     };
@@ -63,15 +63,15 @@ pub(super) fn anonymise<'s>(objects: Vec<Object<'s>>, described: &mut Described,
     }
     let mut names = Names { derived: derived(&objects), ..Names::default() };
     // All names have to be known before the first is given, for new ones sort as the old ones do.
-    for own in &objects {
-        names.object(&own.node);
+    for object in &objects {
+        names.object(&object.node);
     }
     names.described(&mut described.clone());
     names.give();
     names.described(described);
-    for own in &mut objects {
-        let node = names.object(&own.node);
-        *own = Object::new(own.source, Node { at: own.node.at, ..node }, own.kind.clone());
+    for object in &mut objects {
+        let node = names.object(&object.node);
+        *object = Object::new(object.source, Node { at: object.node.at, ..node }, object.kind.clone());
     }
     objects
 }
@@ -88,16 +88,16 @@ pub(super) fn file(objects: &[Object<'_>]) -> DraftFile {
 fn derived(objects: &[Object<'_>]) -> BTreeMap<String, Vec<Part>> {
     let mut all = BTreeMap::new();
     let mut claims: Vec<(String, String)> = Vec::new();
-    for own in objects {
-        if own.kind == "StatefulSet" {
-            let templates = own.at(&["spec", "volumeClaimTemplates"]).map_or(&[][..], Node::items);
-            let named = templates.iter().filter_map(|own| own.get("metadata")?.get("name")?.as_text());
-            claims.extend(named.map(|template| (template.to_owned(), own.name.clone())));
+    for object in objects {
+        if object.kind == "StatefulSet" {
+            let templates = object.at(&["spec", "volumeClaimTemplates"]).map_or(&[][..], Node::items);
+            let named = templates.iter().filter_map(|template| template.get("metadata")?.get("name")?.as_text());
+            claims.extend(named.map(|template| (template.to_owned(), object.name.clone())));
         }
-        let Some((kind, owner)) = own.controller() else { continue };
-        let base = match (own.kind.as_str(), kind) {
+        let Some((kind, owner)) = object.controller() else { continue };
+        let base = match (object.kind.as_str(), kind) {
             ("Pod", "ReplicaSet") => {
-                let hash = own.label("pod-template-hash").or_else(|| own.label("rollouts-pod-template-hash"));
+                let hash = object.label("pod-template-hash").or_else(|| object.label("rollouts-pod-template-hash"));
                 let hash = hash.unwrap_or_default();
                 if let Some(base) = owner.strip_suffix(hash).and_then(|base| base.strip_suffix('-')) {
                     let parts = vec![Part::Name(base.to_owned()), Part::Added(format!("-{hash}"))];
@@ -118,21 +118,21 @@ fn derived(objects: &[Object<'_>]) -> BTreeMap<String, Vec<Part>> {
             }
             _ => continue,
         };
-        if let Some(number) = own.name.strip_prefix(base).and_then(|rest| rest.strip_prefix('-'))
+        if let Some(number) = object.name.strip_prefix(base).and_then(|rest| rest.strip_prefix('-'))
             && is_number(number)
         {
             let parts = vec![Part::Name(base.to_owned()), Part::Added(format!("-{number}"))];
-            all.insert(own.name.clone(), parts);
+            all.insert(object.name.clone(), parts);
         }
     }
     let prefixes: Vec<(String, &(String, String))> =
-        claims.iter().map(|own| (format!("{}-{}-", own.0, own.1), own)).collect();
-    for own in objects.iter().filter(|own| own.kind == "PersistentVolumeClaim") {
-        let of = prefixes.iter().find_map(|(prefix, of)| Some((own.name.strip_prefix(prefix.as_str())?, *of)));
+        claims.iter().map(|claim| (format!("{}-{}-", claim.0, claim.1), claim)).collect();
+    for object in objects.iter().filter(|object| object.kind == "PersistentVolumeClaim") {
+        let of = prefixes.iter().find_map(|(prefix, of)| Some((object.name.strip_prefix(prefix.as_str())?, *of)));
         if let Some((number, (template, set))) = of.filter(|(number, _)| is_number(number)) {
             let (template, set) = (Part::Name(template.clone()), Part::Name(set.clone()));
             let parts = vec![template, Part::Added("-".to_owned()), set, Part::Added(format!("-{number}"))];
-            all.insert(own.name.clone(), parts);
+            all.insert(object.name.clone(), parts);
         }
     }
     all
@@ -163,8 +163,8 @@ impl Names {
         }
         if let Some(parts) = self.derived.get(text).cloned() {
             let part = |part: &Part| match part {
-                Part::Name(own) => self.name(own),
-                Part::Added(own) => own.clone(),
+                Part::Name(name) => self.name(name),
+                Part::Added(added) => added.clone(),
             };
             return parts.iter().map(part).collect();
         }
@@ -214,7 +214,7 @@ impl Names {
             return format!("public.ecr.aws/karpenter/controller:{tag}");
         }
         if is_of_autoscaler(text) {
-            let tag = text.split('@').next().and_then(|own| Some(own.rsplit_once(':')?.1)).filter(|tag| release(tag));
+            let tag = text.split('@').next().and_then(|part| Some(part.rsplit_once(':')?.1)).filter(|tag| release(tag));
             return tag.map_or_else(
                 || "registry.k8s.io/autoscaling/cluster-autoscaler".to_owned(),
                 |tag| format!("registry.k8s.io/autoscaling/cluster-autoscaler:{tag}"),
@@ -266,13 +266,13 @@ impl Names {
                 None => self.value(key, item),
             },
             _ if key.ends_with("SelectorTerms") => {
-                let mut own = self.value(key, item);
-                if let NodeKind::Map(entries) = &mut own.kind
+                let mut value = self.value(key, item);
+                if let NodeKind::Map(entries) = &mut value.kind
                     && entries.is_empty()
                 {
                     entries.push(Entry::new(Cow::Borrowed("id"), Location::NONE, scalar("by-tags")));
                 }
-                own
+                value
             }
             "matchLabelKeys" | "mismatchLabelKeys" => match item.as_text() {
                 Some(text) => Node { kind: text_of(self.label_key(text), true), at: item.at },
@@ -300,37 +300,37 @@ impl Names {
     }
 
     fn map<'s>(&mut self, key: &str, node: &Node<'s>, entries: &[Entry<'s>]) -> Node<'s> {
-        let is_expression = node.get("key").is_some_and(|own| own.as_text().is_some());
+        let is_expression = node.get("key").is_some_and(|node| node.as_text().is_some());
         let kept: Vec<Entry<'s>> = match key {
-            "annotations" => entries.iter().filter_map(|own| self.annotation(own)).collect(),
-            "parameters" => entries.iter().filter(|own| words::is_known_parameter(&own.key)).cloned().collect(),
-            _ if words::holds_labels(key) && entries.iter().all(|own| own.value.as_text().is_some()) => {
-                entries.iter().map(|own| self.label(own)).collect()
+            "annotations" => entries.iter().filter_map(|entry| self.annotation(entry)).collect(),
+            "parameters" => entries.iter().filter(|entry| words::is_known_parameter(&entry.key)).cloned().collect(),
+            _ if words::holds_labels(key) && entries.iter().all(|entry| entry.value.as_text().is_some()) => {
+                entries.iter().map(|entry| self.label(entry)).collect()
             }
             _ if words::holds_resources(key) => entries
                 .iter()
-                .map(|own| {
+                .map(|entry| {
                     let name =
-                        if words::is_known_resource(&own.key) { own.key.to_string() } else { self.name(&own.key) };
-                    Entry::new(name.into(), own.key_at, self.value("", &own.value))
+                        if words::is_known_resource(&entry.key) { entry.key.to_string() } else { self.name(&entry.key) };
+                    Entry::new(name.into(), entry.key_at, self.value("", &entry.value))
                 })
                 .collect(),
             _ if is_expression => self.expression(node, entries),
             _ => {
                 let of_autoscaler = node.get("image").and_then(Node::as_text).is_some_and(is_of_autoscaler);
                 let is_known = node.get("apiVersion").and_then(Node::as_text).is_some_and(words::is_known_group);
-                let renamed = |own: &Entry<'s>| match &*own.key {
-                    "kind" if is_known => own.clone(),
-                    key => Entry::new(own.key.clone(), own.key_at, self.value(key, &own.value)),
+                let renamed = |entry: &Entry<'s>| match &*entry.key {
+                    "kind" if is_known => entry.clone(),
+                    key => Entry::new(entry.key.clone(), entry.key_at, self.value(key, &entry.value)),
                 };
                 let mut all: Vec<Entry<'s>> =
-                    entries.iter().filter(|own| !words::is_dropped(&own.key)).map(renamed).collect();
+                    entries.iter().filter(|entry| !words::is_dropped(&entry.key)).map(renamed).collect();
                 if let Some(kept) = network_plugin_settings(node) {
                     all.push(Entry::new("env".into(), kept.at, kept));
                 }
                 if of_autoscaler {
-                    let lines = entries.iter().filter(|own| ["command", "args"].contains(&&*own.key));
-                    all.extend(lines.map(|own| self.flags(own)));
+                    let lines = entries.iter().filter(|entry| ["command", "args"].contains(&&*entry.key));
+                    all.extend(lines.map(|line| self.flags(line)));
                 }
                 all
             }
@@ -338,16 +338,16 @@ impl Names {
         Node { kind: NodeKind::Map(kept), at: node.at }
     }
 
-    fn label<'s>(&mut self, own: &Entry<'s>) -> Entry<'s> {
-        let value = own.value.as_text().unwrap_or_default();
-        let value = Node { kind: text_of(self.label_value(&own.key, value), false), at: own.value.at };
-        Entry::new(self.label_key(&own.key).into(), own.key_at, value)
+    fn label<'s>(&mut self, entry: &Entry<'s>) -> Entry<'s> {
+        let value = entry.value.as_text().unwrap_or_default();
+        let value = Node { kind: text_of(self.label_value(&entry.key, value), false), at: entry.value.at };
+        Entry::new(self.label_key(&entry.key).into(), entry.key_at, value)
     }
 
     /// The flags of the Cluster Autoscaler that a run reads, of one list of words; others may name anything.
-    fn flags<'s>(&mut self, own: &Entry<'s>) -> Entry<'s> {
-        let items = own.value.items().iter().filter_map(|item| self.flag(item)).collect();
-        Entry::new(own.key.clone(), own.key_at, Node { kind: NodeKind::Seq(items), at: own.value.at })
+    fn flags<'s>(&mut self, entry: &Entry<'s>) -> Entry<'s> {
+        let items = entry.value.items().iter().filter_map(|item| self.flag(item)).collect();
+        Entry::new(entry.key.clone(), entry.key_at, Node { kind: NodeKind::Seq(items), at: entry.value.at })
     }
 
     /// One of them. What it lists is called as the labels, taints and schedulers that are meant.
@@ -360,16 +360,16 @@ impl Names {
         let words = value.split(',');
         let renamed: Vec<String> = match name {
             "balancing-label" | "balancing-ignore-label" | "startup-taint" | "ignore-taint" | "status-taint" => {
-                words.map(|own| self.label_key(own)).collect()
+                words.map(|word| self.label_key(word)).collect()
             }
-            "bypassed-scheduler-names" | "allowed-scheduler-names" => words.map(|own| self.name(own)).collect(),
+            "bypassed-scheduler-names" | "allowed-scheduler-names" => words.map(|word| self.name(word)).collect(),
             "nodes" => {
                 let (limits, group) = value.rsplit_once(':')?;
                 vec![format!("{limits}:{}", self.auto_scaling_group(group))]
             }
             "node-group-auto-discovery" => vec![self.discovery(value)?],
             // Another name begins otherwise than the one whose place it takes.
-            "startup-taint-prefix" => words.filter(|own| words::is_known_label(own)).map(str::to_owned).collect(),
+            "startup-taint-prefix" => words.filter(|word| words::is_known_label(word)).map(str::to_owned).collect(),
             _ => return Some(item.clone()),
         };
         let flag = format!("--{name}={}", renamed.join(","));
@@ -398,40 +398,40 @@ impl Names {
             None => self.name(key),
         };
         let tags = value.strip_prefix("asg:tag=")?.split(',').map(|tag| match tag.split_once('=') {
-            Some((own, value @ ("true" | "owned" | "shared"))) => format!("{}={value}", key(own)),
-            Some((own, _)) => key(own),
+            Some((item, value @ ("true" | "owned" | "shared"))) => format!("{}={value}", key(item)),
+            Some((item, _)) => key(item),
             None => key(tag),
         });
         Some(format!("asg:tag={}", tags.collect::<Vec<String>>().join(",")))
     }
 
     /// An annotation that a run reads.
-    fn annotation<'s>(&mut self, own: &Entry<'s>) -> Option<Entry<'s>> {
-        if !words::is_known_annotation(&own.key) {
+    fn annotation<'s>(&mut self, entry: &Entry<'s>) -> Option<Entry<'s>> {
+        if !words::is_known_annotation(&entry.key) {
             return None;
         }
-        let value = if words::has_known_values(&own.key) { own.value.clone() } else { self.value("", &own.value) };
-        Some(Entry::new(own.key.clone(), own.key_at, value))
+        let value = if words::has_known_values(&entry.key) { entry.value.clone() } else { self.value("", &entry.value) };
+        Some(Entry::new(entry.key.clone(), entry.key_at, value))
     }
 
     /// A requirement, a taint or a toleration: a label's key with its value or values.
     fn expression<'s>(&mut self, node: &Node<'s>, entries: &[Entry<'s>]) -> Vec<Entry<'s>> {
         let key = node.get("key").and_then(Node::as_text).unwrap_or_default().to_owned();
-        let mut renamed = |own: &Entry<'s>| {
+        let mut renamed = |entry: &Entry<'s>| {
             let texts = |names: &mut Self, item: &Node<'s>| match item.as_text() {
                 Some(text) => Node { kind: text_of(names.label_value(&key, text), false), at: item.at },
                 None => names.value("", item),
             };
-            let value = match (own.key.as_ref(), &own.value.kind) {
-                ("key", _) => Node { kind: text_of(self.label_key(&key), true), at: own.value.at },
+            let value = match (entry.key.as_ref(), &entry.value.kind) {
+                ("key", _) => Node { kind: text_of(self.label_key(&key), true), at: entry.value.at },
                 ("values", NodeKind::Seq(items)) => {
                     let items = items.iter().map(|item| texts(self, item)).collect();
-                    Node { kind: NodeKind::Seq(items), at: own.value.at }
+                    Node { kind: NodeKind::Seq(items), at: entry.value.at }
                 }
-                ("value", NodeKind::Scalar { .. }) => texts(self, &own.value),
-                _ => self.value(&own.key, &own.value),
+                ("value", NodeKind::Scalar { .. }) => texts(self, &entry.value),
+                _ => self.value(&entry.key, &entry.value),
             };
-            Entry::new(own.key.clone(), own.key_at, value)
+            Entry::new(entry.key.clone(), entry.key_at, value)
         };
         entries.iter().map(&mut renamed).collect()
     }
@@ -439,35 +439,35 @@ impl Names {
     /// A trigger of KEDA: where it looks and what it asks are names; what it aims at are numbers.
     fn trigger<'s>(&mut self, trigger: &Node<'s>) -> Node<'s> {
         let NodeKind::Map(entries) = &trigger.kind else { return self.value("triggers", trigger) };
-        let renamed = |own: &Entry<'s>| {
-            let value = match (own.key.as_ref(), &own.value.kind) {
+        let renamed = |entry: &Entry<'s>| {
+            let value = match (entry.key.as_ref(), &entry.value.kind) {
                 ("name", NodeKind::Scalar { text, .. }) => {
-                    Node { kind: text_of(self.identifier(text), true), at: own.value.at }
+                    Node { kind: text_of(self.identifier(text), true), at: entry.value.at }
                 }
                 ("type", NodeKind::Scalar { text, .. }) if !words::is_known_trigger(text) => {
-                    Node { kind: text_of(self.name(text), true), at: own.value.at }
+                    Node { kind: text_of(self.name(text), true), at: entry.value.at }
                 }
                 ("metadata", NodeKind::Map(all)) => {
-                    let all = all.iter().map(|own| self.of_trigger(own)).collect();
-                    Node { kind: NodeKind::Map(all), at: own.value.at }
+                    let all = all.iter().map(|item| self.of_trigger(item)).collect();
+                    Node { kind: NodeKind::Map(all), at: entry.value.at }
                 }
-                _ => self.value(&own.key, &own.value),
+                _ => self.value(&entry.key, &entry.value),
             };
-            Entry::new(own.key.clone(), own.key_at, value)
+            Entry::new(entry.key.clone(), entry.key_at, value)
         };
         Node { kind: NodeKind::Map(entries.iter().map(renamed).collect()), at: trigger.at }
     }
 
-    fn of_trigger<'s>(&mut self, own: &Entry<'s>) -> Entry<'s> {
-        let value = match own.value.as_text() {
+    fn of_trigger<'s>(&mut self, entry: &Entry<'s>) -> Entry<'s> {
+        let value = match entry.value.as_text() {
             Some(text)
-                if !words::is_of_enumeration(&own.key) && !words::names_nobody(text) && own.key != "podSelector" =>
+                if !words::is_of_enumeration(&entry.key) && !words::names_nobody(text) && entry.key != "podSelector" =>
             {
-                Node { kind: text_of(self.identifier(text), false), at: own.value.at }
+                Node { kind: text_of(self.identifier(text), false), at: entry.value.at }
             }
-            _ => self.value(&own.key, &own.value),
+            _ => self.value(&entry.key, &entry.value),
         };
-        Entry::new(own.key.clone(), own.key_at, value)
+        Entry::new(entry.key.clone(), entry.key_at, value)
     }
 
     /// A formula over triggers, which it names.
@@ -501,22 +501,22 @@ impl Names {
 
     /// What the AWS CLI printed.
     fn described(&mut self, described: &mut Described) {
-        for own in &mut described.groups {
-            own.name = self.name(&own.name);
-            own.instances.iter_mut().for_each(|id| *id = self.machine(id));
-            for (key, value) in &mut own.tags {
+        for group in &mut described.groups {
+            group.name = self.name(&group.name);
+            group.instances.iter_mut().for_each(|id| *id = self.machine(id));
+            for (key, value) in &mut group.tags {
                 (*key, *value) = self.tag(key, value);
             }
-            own.tags.retain(|(key, _)| !key.is_empty());
+            group.tags.retain(|(key, _)| !key.is_empty());
         }
-        for own in &mut described.managed {
-            own.name = self.name(&own.name);
-            own.cluster = self.name(&own.cluster);
-            own.groups.iter_mut().for_each(|group| *group = self.name(group));
-            for (key, value) in &mut own.labels {
+        for managed_group in &mut described.managed {
+            managed_group.name = self.name(&managed_group.name);
+            managed_group.cluster = self.name(&managed_group.cluster);
+            managed_group.groups.iter_mut().for_each(|group| *group = self.name(group));
+            for (key, value) in &mut managed_group.labels {
                 (*key, *value) = (self.label_key(key), self.label_value(key, value));
             }
-            for [key, value, _] in &mut own.taints {
+            for [key, value, _] in &mut managed_group.taints {
                 (*key, *value) = (self.label_key(key), self.label_value(key, value));
             }
         }
@@ -546,10 +546,10 @@ impl Names {
 /// What is left of a container's status: when it ended.
 fn ended<'s>(status: &Node<'s>) -> Node<'s> {
     let mut kept = None;
-    if let Some(at) = status.get("state").and_then(|own| own.get("terminated")?.get("finishedAt")) {
+    if let Some(at) = status.get("state").and_then(|status| status.get("terminated")?.get("finishedAt")) {
         kept = Some(at.clone());
         for key in ["finishedAt", "terminated", "state"] {
-            let entry = kept.take().map(|own| Entry::new(Cow::Borrowed(key), Location::NONE, own));
+            let entry = kept.take().map(|item| Entry::new(Cow::Borrowed(key), Location::NONE, item));
             kept = Some(Node { kind: NodeKind::Map(entry.into_iter().collect()), at: status.at });
         }
     }

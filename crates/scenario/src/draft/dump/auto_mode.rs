@@ -34,8 +34,8 @@ const ADDONS: [(&str, &str); 3] = [
 /// Whether a dump with Karpenter of one's own has a counterpart with Auto Mode: NodePools of v1 that have launched nodes.
 pub(super) fn has_counterpart(dump: &Dump<'_>, cluster: &Cluster) -> bool {
     let supported = cluster.kubernetes.has(KubernetesBehaviour::EksAutoMode);
-    let legacy = dump.carried.iter().any(|own| {
-        own.kind == "Provisioner" || own.kind == "NodePool" && own.text(&["apiVersion"]) != Some("karpenter.sh/v1")
+    let legacy = dump.carried.iter().any(|object| {
+        object.kind == "Provisioner" || object.kind == "NodePool" && object.text(&["apiVersion"]) != Some("karpenter.sh/v1")
     });
     let launched = dump.nodes.iter().any(is_karpenters);
     cluster.launcher == Launcher::Karpenter && supported && launched && !legacy
@@ -47,12 +47,12 @@ pub(super) fn file(dump: &Dump<'_>, manifests: &Manifests, groups: &[Group], not
         "# EKS Auto Mode in place of Karpenter; `nodecast init --from` made it of the NodePools.\n".to_owned();
     let mut lost = BTreeSet::new();
     let mut shorter = Vec::new();
-    for own in dump.carried.iter().filter(|own| own.kind == "NodePool" && !is_of_auto_mode(own)) {
-        let mut pool = own.node.clone();
+    for object in dump.carried.iter().filter(|item| item.kind == "NodePool" && !is_of_auto_mode(item)) {
+        let mut pool = object.node.clone();
         rename(&mut pool, &to_auto_mode, &mut lost);
         refer_to(&mut pool, ["eks.amazonaws.com", "NodeClass", "default"]);
-        if lives_too_long(&own.name, manifests) {
-            shorter.push(own.name.as_str());
+        if lives_too_long(&object.name, manifests) {
+            shorter.push(object.name.as_str());
             if let Some(spec) = find_mut(&mut pool, &["spec", "template", "spec"]) {
                 let hours = |span: crate::domain::SimDuration| format!("{}h", span.as_micros() / 3_600_000_000);
                 set(spec, "expireAfter", scalar(hours(EXPIRE_AFTER)));
@@ -62,11 +62,11 @@ pub(super) fn file(dump: &Dump<'_>, manifests: &Manifests, groups: &[Group], not
         document(&pool, &mut text);
     }
     selecting(dump, &to_auto_mode, &mut lost, &mut text);
-    let coredns = |own: &&Object<'_>| groups.is_empty() && own.full_name() == "kube-system/coredns";
-    for own in dump.carried.iter().filter(|own| own.kind == "Deployment" && (is_of_karpenter(own) || coredns(own))) {
-        let what = if is_of_karpenter(own) { "AWS runs Karpenter" } else { "DNS is part of the nodes" };
+    let coredns = |object: &&Object<'_>| groups.is_empty() && object.full_name() == "kube-system/coredns";
+    for item in dump.carried.iter().filter(|item| item.kind == "Deployment" && (is_of_karpenter(item) || coredns(item))) {
+        let what = if is_of_karpenter(item) { "AWS runs Karpenter" } else { "DNS is part of the nodes" };
         let _ = writeln!(text, "# {what}.");
-        stopped(own, &mut text);
+        stopped(item, &mut text);
     }
     notes.assume(
         "In the policy auto-mode EKS Auto Mode has NodePools of the same names and requirements, without volumes, images and kubelet settings of \
@@ -107,17 +107,17 @@ pub(super) fn self_run(dump: &Dump<'_>, cluster: &Cluster, notes: &mut Notes) ->
             .to_owned();
     let mut lost = BTreeSet::new();
     let mut classes: BTreeSet<String> = BTreeSet::new();
-    for own in dump.carried.iter().filter(|own| own.kind == "NodePool") {
-        let mut pool = own.node.clone();
+    for object in dump.carried.iter().filter(|item| item.kind == "NodePool") {
+        let mut pool = object.node.clone();
         rename(&mut pool, &to_karpenter, &mut lost);
-        let class = own.text(&["spec", "template", "spec", "nodeClassRef", "name"]).unwrap_or("default");
+        let class = object.text(&["spec", "template", "spec", "nodeClassRef", "name"]).unwrap_or("default");
         refer_to(&mut pool, ["karpenter.k8s.aws", "EC2NodeClass", class]);
         classes.insert(class.to_owned());
         document(&pool, &mut text);
     }
     for class in &classes {
-        let of_name = |own: &&Object<'_>| own.kind == "NodeClass" && own.name == *class;
-        let storage = dump.carried.iter().find(of_name).and_then(|own| own.text(&["spec", "ephemeralStorage", "size"]));
+        let of_name = |object: &&Object<'_>| object.kind == "NodeClass" && object.name == *class;
+        let storage = dump.carried.iter().find(of_name).and_then(|item| item.text(&["spec", "ephemeralStorage", "size"]));
         node_class(class, storage, &mut text);
     }
     selecting(dump, &to_karpenter, &mut lost, &mut text);
@@ -154,7 +154,7 @@ enum Renamed {
 fn to_auto_mode(key: &str) -> Renamed {
     let key = Symbol::new(key);
     match auto_mode_label(key) {
-        Some(own) => Renamed::To(own.as_str()),
+        Some(auto_mode_label) => Renamed::To(auto_mode_label.as_str()),
         None if is_of_karpenters_types(key) => Renamed::Lost,
         None => Renamed::Same,
     }
@@ -162,7 +162,7 @@ fn to_auto_mode(key: &str) -> Renamed {
 
 fn to_karpenter(key: &str) -> Renamed {
     match karpenter_label(Symbol::new(key)) {
-        Some(own) => Renamed::To(own.as_str()),
+        Some(karpenter_label) => Renamed::To(karpenter_label.as_str()),
         // Every node of Auto Mode has it, and no other one.
         None if key == "eks.amazonaws.com/compute-type" => Renamed::Lost,
         None => Renamed::Same,
@@ -181,19 +181,19 @@ fn rename(node: &mut Node<'_>, to: &dyn Fn(&str) -> Renamed, lost: &mut BTreeSet
                     lost.insert(entry.key.clone().into_owned());
                     false
                 }
-                Renamed::To(own) => {
+                Renamed::To(item) => {
                     changed = true;
-                    entry.key = Cow::Borrowed(own);
+                    entry.key = Cow::Borrowed(item);
                     true
                 }
                 Renamed::Same => true,
             });
             for entry in entries {
                 if let (true, NodeKind::Scalar { text, .. }) = (is_key(&entry.key), &mut entry.value.kind)
-                    && let Renamed::To(own) = to(text)
+                    && let Renamed::To(item) = to(text)
                 {
                     changed = true;
-                    *text = Cow::Borrowed(own);
+                    *text = Cow::Borrowed(item);
                 }
                 changed |= rename(&mut entry.value, to, lost);
             }
@@ -230,8 +230,8 @@ fn named<'n>(item: &'n Node<'_>) -> Option<&'n str> {
 fn selecting(dump: &Dump<'_>, to: &dyn Fn(&str) -> Renamed, lost: &mut BTreeSet<String>, text: &mut String) {
     const WITH_PODS: [&str; 8] =
         ["Deployment", "Rollout", "StatefulSet", "DaemonSet", "CronJob", "Job", "ScaledJob", "Pod"];
-    for own in dump.carried.iter().filter(|own| WITH_PODS.contains(&&*own.kind)) {
-        let mut node = own.node.clone();
+    for object in dump.carried.iter().filter(|item| WITH_PODS.contains(&&*item.kind)) {
+        let mut node = object.node.clone();
         if rename(&mut node, to, lost) {
             document(&node, text);
         }
@@ -240,16 +240,16 @@ fn selecting(dump: &Dump<'_>, to: &dyn Fn(&str) -> Renamed, lost: &mut BTreeSet<
 
 fn refer_to(pool: &mut Node<'_>, [group, kind, name]: [&str; 3]) {
     if let Some(spec) = find_mut(pool, &["spec", "template", "spec"]) {
-        let own = |word: &str| scalar(word.to_owned());
-        set(spec, "nodeClassRef", map([("group", own(group)), ("kind", own(kind)), ("name", own(name))]));
+        let make = |word: &str| scalar(word.to_owned());
+        set(spec, "nodeClassRef", map([("group", make(group)), ("kind", make(kind)), ("name", make(name))]));
     }
 }
 
 /// Whether nodes of a NodePool of Karpenter may live for longer than Auto Mode lets them.
 fn lives_too_long(pool: &str, manifests: &Manifests) -> bool {
-    let Some(own) = manifests.node_pools.iter().find(|own| own.name.as_str() == pool) else { return false };
-    let grace = own.termination_grace_period.unwrap_or(GRACE_PERIOD);
-    own.expire_after.is_none_or(|age| age + grace > LONGEST_LIFE)
+    let Some(node_pool) = manifests.node_pools.iter().find(|node_pool| node_pool.name.as_str() == pool) else { return false };
+    let grace = node_pool.termination_grace_period.unwrap_or(GRACE_PERIOD);
+    node_pool.expire_after.is_none_or(|age| age + grace > LONGEST_LIFE)
 }
 
 fn node_class(name: &str, storage: Option<&str>, text: &mut String) {
@@ -263,7 +263,7 @@ fn node_class(name: &str, storage: Option<&str>, text: &mut String) {
 
 /// EKS's add-ons that the dump does not have; their names.
 fn addons(dump: &Dump<'_>, text: &mut String) -> Vec<&'static str> {
-    let has = |name: &str| dump.carried.iter().any(|own| own.own_namespace() == "kube-system" && own.name == name);
+    let has = |name: &str| dump.carried.iter().any(|object| object.own_namespace() == "kube-system" && object.name == name);
     let mut added = Vec::new();
     for (name, resources) in ADDONS.into_iter().filter(|(name, _)| !has(name)) {
         let _ = write!(

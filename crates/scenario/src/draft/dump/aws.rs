@@ -195,7 +195,7 @@ fn auto_scaling_group<'s>(reader: &Reader<'s>, node: &Node<'s>) -> Result<AutoSc
         tags,
         mixed: node.get("MixedInstancesPolicy").map(|policy| mixed(reader, policy)).transpose()?,
         rebalance: match node.get("CapacityRebalance") {
-            Some(own) => reader.truth(own, "CapacityRebalance")?,
+            Some(node) => reader.truth(node, "CapacityRebalance")?,
             None => false,
         },
     })
@@ -206,15 +206,15 @@ fn mixed<'s>(reader: &Reader<'s>, policy: &Node<'s>) -> Result<MixedInstances, S
     let mut mixed =
         MixedInstances { on_demand_percent: 100, spot_strategy: STRATEGIES[0].0, ..MixedInstances::default() };
     let overrides = policy.get("LaunchTemplate").and_then(|template| template.get("Overrides"));
-    for own in overrides.map_or(Ok(&[][..]), |list| reader.list(list, "Overrides"))? {
-        if let Some(kind) = own.get("InstanceType") {
+    for item in overrides.map_or(Ok(&[][..]), |list| reader.list(list, "Overrides"))? {
+        if let Some(kind) = item.get("InstanceType") {
             let kind = reader.text(kind, "InstanceType")?.to_owned();
             if !mixed.types.contains(&kind) {
                 mixed.types.push(kind);
             }
         }
-        mixed.by_attributes |= own.get("InstanceRequirements").is_some();
-        mixed.weighted |= own.get("WeightedCapacity").and_then(Node::as_text).is_some_and(|weight| weight != "1");
+        mixed.by_attributes |= item.get("InstanceRequirements").is_some();
+        mixed.weighted |= item.get("WeightedCapacity").and_then(Node::as_text).is_some_and(|weight| weight != "1");
     }
     let Some(distribution) = policy.get("InstancesDistribution") else { return Ok(mixed) };
     let number =
@@ -235,22 +235,22 @@ fn managed_group<'s>(reader: &Reader<'s>, node: &Node<'s>) -> Result<ManagedGrou
     const WHAT: &str = "a node group";
     let scaling = required(reader, node, WHAT, "scalingConfig")?;
     let mut labels = Vec::new();
-    if let Some(own) = node.get("labels") {
-        for entry in reader.entries(own, "labels")? {
+    if let Some(node) = node.get("labels") {
+        for entry in reader.entries(node, "labels")? {
             labels.push((entry.key.to_string(), reader.text(&entry.value, "labels")?.to_owned()));
         }
     }
     let mut taints = Vec::new();
-    if let Some(own) = node.get("taints") {
-        for taint in reader.list(own, "taints")? {
+    if let Some(node) = node.get("taints") {
+        for taint in reader.list(node, "taints")? {
             let effect = reader.choice(required(reader, taint, "a taint", "effect")?, "effect", &EFFECTS)?;
             let value = taint.get("value").and_then(Node::as_text).unwrap_or_default().to_owned();
             taints.push([text(reader, taint, "a taint", "key")?, value, effect.to_owned()]);
         }
     }
     let mut groups = Vec::new();
-    if let Some(own) = node.get("resources").and_then(|resources| resources.get("autoScalingGroups")) {
-        for group in reader.list(own, "autoScalingGroups")? {
+    if let Some(resource) = node.get("resources").and_then(|resources| resources.get("autoScalingGroups")) {
+        for group in reader.list(resource, "autoScalingGroups")? {
             groups.push(text(reader, group, "an Auto Scaling group", "name")?);
         }
     }
@@ -275,10 +275,10 @@ const EFFECTS: [(&str, &str); 3] =
 /// eksctl's name for the family of an `amiType`.
 fn family(ami_type: &str) -> &'static str {
     match ami_type {
-        own if own.starts_with("BOTTLEROCKET") => "Bottlerocket",
-        own if own.starts_with("AL2_") => "AmazonLinux2",
-        own if own.starts_with("WINDOWS") && own.contains("2019") => "WindowsServer2019CoreContainer",
-        own if own.starts_with("WINDOWS") => "WindowsServer2022CoreContainer",
+        ami_type if ami_type.starts_with("BOTTLEROCKET") => "Bottlerocket",
+        ami_type if ami_type.starts_with("AL2_") => "AmazonLinux2",
+        ami_type if ami_type.starts_with("WINDOWS") && ami_type.contains("2019") => "WindowsServer2019CoreContainer",
+        ami_type if ami_type.starts_with("WINDOWS") => "WindowsServer2022CoreContainer",
         _ => "AmazonLinux2023",
     }
 }

@@ -84,5 +84,5 @@ impl BillFacts {
 
 fn has_public_address(node: &Object<'_>) -> bool {
     let addresses = node.at(&["status", "addresses"]).map_or(&[][..], Node::items);
-    addresses.iter().any(|own| own.get("type").and_then(Node::as_text) == Some("ExternalIP"))
+    addresses.iter().any(|address| address.get("type").and_then(Node::as_text) == Some("ExternalIP"))
 }

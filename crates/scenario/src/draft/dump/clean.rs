@@ -159,9 +159,9 @@ const OF_NETWORK_PLUGIN: [&str; 4] =
 pub(super) fn network_plugin_settings<'s>(container: &Node<'s>) -> Option<Node<'s>> {
     let image = container.get("image").and_then(Node::as_text)?;
     let environment = container.get("env").filter(|_| image.contains("amazon-k8s-cni"))?;
-    let is_read = |own: &&Node<'s>| {
-        let name = own.get("name").and_then(Node::as_text).unwrap_or_default();
-        OF_NETWORK_PLUGIN.contains(&name) && own.get("value").is_some()
+    let is_read = |node: &&Node<'s>| {
+        let name = node.get("name").and_then(Node::as_text).unwrap_or_default();
+        OF_NETWORK_PLUGIN.contains(&name) && node.get("value").is_some()
     };
     let kept: Vec<Node<'s>> = environment.items().iter().filter(is_read).cloned().collect();
     (!kept.is_empty()).then_some(Node { kind: NodeKind::Seq(kept), at: environment.at })
@@ -212,9 +212,9 @@ mod tests {
         let documents = cleaned(&source);
         let template = at(&documents[0], &["spec", "template"]);
         let labels = at(template, &["metadata", "labels"]);
-        assert_eq!(labels.entries().iter().map(|own| own.key.to_string()).collect::<Vec<_>>(), ["team"]);
+        assert_eq!(labels.entries().iter().map(|label| label.key.to_string()).collect::<Vec<_>>(), ["team"]);
         let requirements = at(template, &["spec", "requirements"]).items();
-        let keys: Vec<_> = requirements.iter().filter_map(|own| own.get("key")?.as_text()).collect();
+        let keys: Vec<_> = requirements.iter().filter_map(|requirement| requirement.get("key")?.as_text()).collect();
         assert_eq!(keys, ["karpenter.sh/capacity-type"]);
     }
 

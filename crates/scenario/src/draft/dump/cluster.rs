@@ -83,7 +83,7 @@ impl Cluster {
         let karpenter = karpenter(dump, wishes, notes);
         let launcher = launcher(dump, notes);
         let stated = dump.karpenter.as_ref().filter(|_| launcher == Launcher::Karpenter);
-        let settings = stated.map_or_else(Settings::default, |own| Settings::new(own, karpenter, notes));
+        let settings = stated.map_or_else(Settings::default, |item| Settings::new(item, karpenter, notes));
         Ok(Self {
             zones: zones(dump, &region),
             region,
@@ -101,7 +101,7 @@ impl Cluster {
 impl Cluster {
     /// Adds zones that its node groups may use and that no node shows.
     pub(super) fn reach<'z>(&mut self, zones: impl Iterator<Item = &'z String>) {
-        let known = |zone: &&String| self.region.zones.iter().any(|own| own.name.as_str() == *zone);
+        let known = |zone: &&String| self.region.zones.iter().any(|this_zone| this_zone.name.as_str() == *zone);
         let zones: Vec<Symbol> = zones.filter(known).map(|zone| Symbol::new(zone)).collect();
         self.zones.extend(zones);
         self.zones.sort_unstable_by_key(|zone| zone.as_str());
@@ -218,16 +218,16 @@ pub(super) fn karpenter(dump: &Dump<'_>, wishes: &Wishes, notes: &mut Notes) -> 
     let Some((text, stated)) = stated else {
         let legacy = has("Provisioner") && !has("NodePool");
         let assumed = if legacy { KarpenterVersion::V0_22 } else { KarpenterVersion::default() };
-        let managed = |own: &Object<'_>| own.kind != "NodePool" || is_of_auto_mode(own);
+        let managed = |object: &Object<'_>| object.kind != "NodePool" || is_of_auto_mode(object);
         if legacy || (has("NodePool") && !dump.carried.iter().all(managed)) {
             notes.assume(format!("No Deployment shows the Karpenter version; assuming {assumed}."));
         }
         return assumed;
     };
-    if let Ok(own) = text.parse::<KarpenterVersion>()
-        && own.reproduced() == own
+    if let Ok(number) = text.parse::<KarpenterVersion>()
+        && number.reproduced() == number
     {
-        return own;
+        return number;
     }
     let nearest = KarpenterVersion::nearest(stated);
     if nearest.release() != stated {
@@ -247,7 +247,7 @@ pub(super) fn is_of_auto_mode(pool: &Object<'_>) -> bool {
 
 fn launcher(dump: &Dump<'_>, notes: &mut Notes) -> Launcher {
     let mut own_pools = dump.carried.iter().filter(|object| ["NodePool", "Provisioner"].contains(&&*object.kind));
-    let (of_auto_mode, of_karpenter): (Vec<_>, Vec<_>) = own_pools.by_ref().partition(|own| is_of_auto_mode(own));
+    let (of_auto_mode, of_karpenter): (Vec<_>, Vec<_>) = own_pools.by_ref().partition(|pool| is_of_auto_mode(pool));
     if of_karpenter.is_empty() && !of_auto_mode.is_empty() {
         return Launcher::EksAutoMode;
     }
@@ -256,14 +256,14 @@ fn launcher(dump: &Dump<'_>, notes: &mut Notes) -> Launcher {
     }
     let pools = !of_karpenter.is_empty();
     let deployments = dump.carried.iter().filter(|object| object.kind == "Deployment");
-    let autoscaler = deployments.into_iter().find(|own| images(own).any(is_of_autoscaler));
+    let autoscaler = deployments.into_iter().find(|deployment| images(deployment).any(is_of_autoscaler));
     match (pools, autoscaler) {
         (true, None) => Launcher::Karpenter,
         (true, Some(_)) => {
             notes.warn("Karpenter and the Cluster Autoscaler both run: node groups keep their size in the scenario");
             Launcher::Karpenter
         }
-        (false, Some(own)) => cluster_autoscaler::launcher(own, notes),
+        (false, Some(autoscaler)) => cluster_autoscaler::launcher(autoscaler, notes),
         (false, None) => {
             notes.assume("The cluster runs neither Karpenter nor the Cluster Autoscaler, so no nodes are launched.");
             Launcher::Nobody
@@ -286,7 +286,7 @@ fn stated_flags<'w>(words: &[&'w str]) -> Vec<(&'w str, &'w str)> {
     while let Some(word) = words.next() {
         let Some(flag) = word.strip_prefix("--").or_else(|| word.strip_prefix('-')) else { continue };
         let value = match flag.split_once('=') {
-            Some(own) => own,
+            Some(parts) => parts,
             None => (flag, words.next_if(|next| !next.starts_with('-')).unwrap_or("true")),
         };
         flags.push(value);

@@ -42,17 +42,17 @@ pub(super) struct Controllers {
 impl Controllers {
     /// Looks through the workloads of a dump; names those that are not simulated.
     pub(super) fn new(dump: &Dump<'_>, notes: &mut Notes) -> Self {
-        let mut own = Self::default();
+        let mut controllers = Self::default();
         for object in &dump.carried {
             let names: Vec<&str> = images(object).map(program).collect();
             if names.contains(&"metrics-server") && object.kind == "Deployment" {
-                own.resolution = resolution(object, notes).filter(|own| *own != MetricsServer::PUBLISHED.resolution);
+                controllers.resolution = resolution(object, notes).filter(|resolution| *resolution != MetricsServer::PUBLISHED.resolution);
             }
             for (name, effect) in NOT_SIMULATED.iter().filter(|(name, _)| names.contains(name)) {
                 notes.warn(format!("{} {}: {name} is not simulated: {effect}", object.kind, object.full_name()));
             }
         }
-        own
+        controllers
     }
 
     /// The section of the scenario, if there is anything to say.
@@ -90,11 +90,11 @@ fn resolution(deployment: &Object<'_>, notes: &mut Notes) -> Option<SimDuration>
     let Some(stated) = stated else {
         // Whose command line is not in the dump is taken as published.
         let has_words = deployment.at(&["spec", "template", "spec", "containers"]).map_or(&[][..], Node::items);
-        let has_words = has_words.iter().any(|own| own.get("args").is_some() || own.get("command").is_some());
+        let has_words = has_words.iter().any(|has_word| has_word.get("args").is_some() || has_word.get("command").is_some());
         return has_words.then_some(UNTOLD);
     };
     let [least, most] = RESOLUTIONS;
-    let read = duration(stated).ok().filter(|own| (least..=most).contains(own));
+    let read = duration(stated).ok().filter(|duration| (least..=most).contains(duration));
     if read.is_none() {
         notes.warn(format!(
             "metrics-server's flag `--{RESOLUTION}={stated}` is ignored: it is no time from {least} to {most}, so nodes are read every {}",

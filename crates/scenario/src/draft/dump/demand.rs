@@ -113,11 +113,11 @@ pub(super) fn demand(
     (region, observed): (&Region, Option<&Observed>),
     notes: &mut Notes,
 ) -> Result<Demand, ScenarioError> {
-    let known = observed.iter().flat_map(|own| &own.loads).map(|own| own.workload.clone()).collect();
+    let known = observed.iter().flat_map(|demand| &demand.loads).map(|load| load.workload.clone()).collect();
     let mut demand = Demand { known, ..Demand::default() };
     for object in &dump.autoscalers {
         let source: &Source = object.source;
-        let own = read(std::slice::from_ref(source), std::slice::from_ref(object), region)?;
+        let this_dump = read(std::slice::from_ref(source), std::slice::from_ref(object), region)?;
         let keda = is_kedas(object, dump);
         if let Some(owner) = object.owner().filter(|owner| owner.kind == SCALED_OBJECT && !keda) {
             notes.warn(format!(
@@ -126,7 +126,7 @@ pub(super) fn demand(
                 owner.name
             ));
         }
-        for hpa in &own.autoscalers {
+        for hpa in &this_dump.autoscalers {
             of_autoscaler(hpa, (object, keda), manifests, &mut demand, notes);
         }
     }
@@ -167,17 +167,17 @@ fn of_autoscaler(
                     memory = memory.or_else(|| per_pod(metric, object, "memory", requests));
                 }
             }
-            MetricSource::External { metric: own, selector } if !keda => {
-                let asked = (*own, selector.clone().unwrap_or_default(), None);
+            MetricSource::External { metric: this_metric, selector } if !keda => {
+                let asked = (*this_metric, selector.clone().unwrap_or_default(), None);
                 outside(asked, metric.target, object, &served, demand, notes);
             }
-            MetricSource::Object { metric: own, selector, object: described } if !keda => {
+            MetricSource::Object { metric: this_metric, selector, object: described } if !keda => {
                 let described = ObjectName { namespace: hpa.namespace, name: described.name };
-                let asked = (*own, selector.clone().unwrap_or_default(), Some(described));
+                let asked = (*this_metric, selector.clone().unwrap_or_default(), Some(described));
                 outside(asked, metric.target, object, &served, demand, notes);
             }
-            MetricSource::Pods { metric: own, .. } => notes.warn(format!(
-                "HorizontalPodAutoscaler {name} reads {own} of its pods, and a dump holds no series: `prometheus` in the scenario states it; until then its replicas stay"
+            MetricSource::Pods { metric, .. } => notes.warn(format!(
+                "HorizontalPodAutoscaler {name} reads {metric} of its pods, and a dump holds no series: `prometheus` in the scenario states it; until then its replicas stay"
             )),
             MetricSource::External { .. } | MetricSource::Object { .. } => {}
         }
@@ -198,11 +198,11 @@ fn push(
         return;
     }
     let (replicas, workload) = (served.replicas, served.name);
-    let measured = memory.filter(|own| own.measured).map(|own| own.amount);
+    let measured = memory.filter(|memory| memory.measured).map(|memory| memory.amount);
     let memory_user = |is_idle| measured.map(|memory| MemoryUser { workload, memory, replicas, is_idle });
     if demand.known.contains(&workload.to_string()) {
         // An observation has no memory: what the autoscaler measured holds.
-        if demand.memory.iter().all(|own| own.workload != workload) {
+        if demand.memory.iter().all(|item| item.workload != workload) {
             demand.memory.extend(memory_user(false));
         }
         return;
@@ -228,9 +228,9 @@ fn push(
         }
         None => {
             let amount = (requests / 10).max(1);
-            let own = &served.name;
-            let text = format!("{own} uses a tenth of the CPU that it requests: {autoscaler} reads its memory alone.");
-            notes.assume_of(Part::workload(own), text);
+            let name = &served.name;
+            let text = format!("{name} uses a tenth of the CPU that it requests: {autoscaler} reads its memory alone.");
+            notes.assume_of(Part::workload(name), text);
             (amount, format!("{amount}m of CPU for each, a tenth of its request"))
         }
     };
@@ -239,7 +239,7 @@ fn push(
         workload: served.name,
         cores,
         replicas,
-        memory: memory.map(|own| own.amount),
+        memory: memory.map(|memory| memory.amount),
         basis: format!("{}, {basis}", counted(u64::from(replicas), "replica", "replicas")),
     });
 }
@@ -249,12 +249,12 @@ fn served<'m>(hpa: &HorizontalPodAutoscaler, manifests: &'m Manifests) -> Option
     let name = ObjectName { namespace: hpa.namespace, name: hpa.target.name };
     match hpa.target.kind.as_str() {
         "Deployment" => {
-            let own = manifests.deployments.iter().find(|own| own.name == name)?;
-            Some(Served { name, replicas: own.replicas.unwrap_or(1), template: &own.template })
+            let deployment = manifests.deployments.iter().find(|deployment| deployment.name == name)?;
+            Some(Served { name, replicas: deployment.replicas.unwrap_or(1), template: &deployment.template })
         }
         "StatefulSet" => {
-            let own = manifests.stateful_sets.iter().find(|own| own.name == name)?;
-            Some(Served { name, replicas: own.replicas.unwrap_or(1), template: &own.template })
+            let stateful_set = manifests.stateful_sets.iter().find(|stateful_set| stateful_set.name == name)?;
+            Some(Served { name, replicas: stateful_set.replicas.unwrap_or(1), template: &stateful_set.template })
         }
         _ => None,
     }
@@ -292,8 +292,8 @@ fn per_pod(metric: &MetricSpec, object: &Object<'_>, resource: &str, requests: i
 fn current<'o, 's>(object: &'o Object<'s>, resource: &str) -> Option<&'o Node<'s>> {
     let metrics = object.at(&["status", "currentMetrics"])?.items();
     let sources = metrics.iter().flat_map(|metric| [metric.get("resource"), metric.get("containerResource")]).flatten();
-    let mut own = sources.filter(|source| source.get("name").and_then(Node::as_text) == Some(resource));
-    own.find_map(|source| source.get("current"))
+    let mut sources = sources.filter(|source| source.get("name").and_then(Node::as_text) == Some(resource));
+    sources.find_map(|source| source.get("current"))
 }
 
 fn amount(current: &Node<'_>, resource: &str, requests: i64) -> Option<i64> {
@@ -327,17 +327,17 @@ fn outside(
     let metrics = object.at(&["status", "currentMetrics"]).map_or(&[][..], Node::items);
     let is_its = |source: &&Node<'_>| {
         find(source, &["metric", "name"]).and_then(Node::as_text) == Some(metric.as_str())
-            && described.is_none_or(|own| described_object(source).is_none_or(|name| name == own.name.as_str()))
+            && described.is_none_or(|described| described_object(source).is_none_or(|name| name == described.name.as_str()))
     };
-    let sources = metrics.iter().flat_map(|own| [own.get("external"), own.get("object")]).flatten().filter(is_its);
+    let sources = metrics.iter().flat_map(|metric| [metric.get("external"), metric.get("object")]).flatten().filter(is_its);
     let sources: Vec<&Node<'_>> = sources.collect();
     let selects = |source: &&&Node<'_>| selector_of(find(source, &["metric", "selector"])).says_the_same(&selector);
     let exact = sources.iter().find(selects).copied();
     let source = exact.or_else(|| sources.first().copied().filter(|_| sources.len() == 1));
     let aims_at_average = matches!(target, MetricTarget::AverageValue(_));
-    let value = source.and_then(|own| whole_value(own.get("current")?, served.replicas, aims_at_average));
-    let own = Outside { metric, selector, object: described, value: value.unwrap_or_default() };
-    let other = demand.metrics.iter().find(|other| other.is_same(&own)).map(|other| other.value);
+    let value = source.and_then(|source| whole_value(source.get("current")?, served.replicas, aims_at_average));
+    let outside = Outside { metric, selector, object: described, value: value.unwrap_or_default() };
+    let other = demand.metrics.iter().find(|other| other.is_same(&outside)).map(|other| other.value);
     let Some(value) = value else {
         if other.is_some() {
             return;
@@ -355,7 +355,7 @@ fn outside(
         None => {
             let text = format!("{metric}, which {name} reads, keeps the value that it had.");
             notes.assume_of(Part::workload(&served.name), text);
-            demand.metrics.push(own);
+            demand.metrics.push(outside);
         }
     }
 }
@@ -369,17 +369,17 @@ fn described_object<'n>(source: &'n Node<'_>) -> Option<&'n str> {
 fn selector_of(node: Option<&Node<'_>>) -> LabelSelector {
     let text = |node: &Node<'_>| Symbol::new(node.as_text().unwrap_or_default());
     let pairs = node.and_then(|node| node.get("matchLabels")).map(Node::entries).unwrap_or_default();
-    let match_labels = pairs.iter().map(|own| (Symbol::new(&own.key), text(&own.value))).collect();
-    let expression = |own: &Node<'_>| {
-        let operator = match own.get("operator")?.as_text()? {
+    let match_labels = pairs.iter().map(|pair| (Symbol::new(&pair.key), text(&pair.value))).collect();
+    let expression = |node: &Node<'_>| {
+        let operator = match node.get("operator")?.as_text()? {
             "In" => SelectorOperator::In,
             "NotIn" => SelectorOperator::NotIn,
             "Exists" => SelectorOperator::Exists,
             "DoesNotExist" => SelectorOperator::DoesNotExist,
             _ => return None,
         };
-        let values = own.get("values").map_or(&[][..], Node::items).iter().map(text).collect();
-        Some(SelectorExpression { key: text(own.get("key")?), operator, values })
+        let values = node.get("values").map_or(&[][..], Node::items).iter().map(text).collect();
+        Some(SelectorExpression { key: text(node.get("key")?), operator, values })
     };
     let expressions = node.and_then(|node| node.get("matchExpressions")).map_or(&[][..], Node::items);
     LabelSelector { match_labels, expressions: expressions.iter().filter_map(expression).collect() }
@@ -387,9 +387,9 @@ fn selector_of(node: Option<&Node<'_>>) -> LabelSelector {
 
 /// What the triggers of an object read that the simulation does not make: the values that its autoscaler had, or a warning.
 fn triggers(object: &Object<'_>, dump: &Dump<'_>, demand: &mut Demand, notes: &mut Notes) {
-    let (own, name) = (&object.kind, object.full_name());
+    let (this_kind, name) = (&object.kind, object.full_name());
     let is_its = |hpa: &&Object<'_>| {
-        hpa.own_namespace() == object.own_namespace() && hpa.controller() == Some((own, &object.name))
+        hpa.own_namespace() == object.own_namespace() && hpa.controller() == Some((this_kind, &object.name))
     };
     let autoscaler = dump.autoscalers.iter().find(is_its);
     let mut kept = 0_u64;
@@ -406,13 +406,13 @@ fn triggers(object: &Object<'_>, dump: &Dump<'_>, demand: &mut Demand, notes: &m
             continue;
         }
         notes.warn(format!(
-            "{own} {name}: a dump has no data for its trigger `{kind}`. Add it under `queues`, `prometheus`, or `external_metrics` (docs/scaling.md); until then it never scales"
+            "{this_kind} {name}: a dump has no data for its trigger `{kind}`. Add it under `queues`, `prometheus`, or `external_metrics` (docs/scaling.md); until then it never scales"
         ));
     }
     if kept > 0 {
         let values = counted(kept, "value", "values");
         notes.assume(format!(
-            "{own} {name} uses the last {values} its autoscaler read, until you add a queue or Prometheus data."
+            "{this_kind} {name} uses the last {values} its autoscaler read, until you add a queue or Prometheus data."
         ));
     }
 }
@@ -420,23 +420,23 @@ fn triggers(object: &Object<'_>, dump: &Dump<'_>, demand: &mut Demand, notes: &m
 /// The whole value that an autoscaler of KEDA read of the trigger at `place`.
 fn read_by(hpa: &Object<'_>, place: usize) -> Option<f64> {
     let prefix = format!("s{place}-");
-    let metrics = hpa.at(&["status", "currentMetrics"])?.items().iter().filter_map(|own| own.get("external"));
-    let mut own = metrics.filter(|own| {
-        find(own, &["metric", "name"]).and_then(Node::as_text).is_some_and(|name| name.starts_with(&prefix))
+    let metrics = hpa.at(&["status", "currentMetrics"])?.items().iter().filter_map(|item| item.get("external"));
+    let mut metrics = metrics.filter(|metric| {
+        find(metric, &["metric", "name"]).and_then(Node::as_text).is_some_and(|name| name.starts_with(&prefix))
     });
     let replicas = hpa.text(&["status", "currentReplicas"])?.parse::<u32>().ok()?;
-    let own = own.next()?;
-    let name = find(own, &["metric", "name"]).and_then(Node::as_text)?;
-    whole_value(own.get("current")?, replicas, aims_at_average(hpa, name))
+    let metric = metrics.next()?;
+    let name = find(metric, &["metric", "name"]).and_then(Node::as_text)?;
+    whole_value(metric.get("current")?, replicas, aims_at_average(hpa, name))
 }
 
 /// Whether an autoscaler aims at so much of an external metric for each replica.
 fn aims_at_average(hpa: &Object<'_>, name: &str) -> bool {
     let metrics = hpa.at(&["spec", "metrics"]).map_or(&[][..], Node::items).iter();
-    let mut own = metrics.filter_map(|own| own.get("external"));
-    let is_its = |own: &&Node<'_>| find(own, &["metric", "name"]).and_then(Node::as_text) == Some(name);
-    let target = own.find(is_its).and_then(|own| own.get("target"));
-    target.and_then(|own| own.get("type")).and_then(Node::as_text) == Some("AverageValue")
+    let mut workloads = metrics.filter_map(|metric| metric.get("external"));
+    let is_its = |node: &&Node<'_>| find(node, &["metric", "name"]).and_then(Node::as_text) == Some(name);
+    let target = workloads.find(is_its).and_then(|workload| workload.get("target"));
+    target.and_then(|target| target.get("type")).and_then(Node::as_text) == Some("AverageValue")
 }
 
 /// The value for all: where the target is one for each replica, what was measured for each times the replicas. A status that an API server

@@ -10,8 +10,8 @@ use crate::tree::{Node, NodeKind};
 /// The labels of nodes that anything asks for.
 pub(super) fn demanded<'d>(dump: &'d Dump<'_>) -> BTreeSet<&'d str> {
     let mut keys = BTreeSet::new();
-    for own in dump.carried.iter().chain(&dump.running) {
-        if let Some(spec) = own.at(&["spec"]).filter(|_| !["NodePool", "Provisioner"].contains(&&*own.kind)) {
+    for object in dump.carried.iter().chain(&dump.running) {
+        if let Some(spec) = object.at(&["spec"]).filter(|_| !["NodePool", "Provisioner"].contains(&&*object.kind)) {
             demanded_in(spec, &mut keys);
         }
     }
@@ -24,7 +24,7 @@ fn demanded_in<'n>(node: &'n Node<'_>, keys: &mut BTreeSet<&'n str>) {
             for entry in entries {
                 match (entry.key.as_ref(), &entry.value.kind) {
                     ("nodeSelector", NodeKind::Map(selected)) => {
-                        keys.extend(selected.iter().map(|own| own.key.as_ref()));
+                        keys.extend(selected.iter().map(|section| section.key.as_ref()));
                     }
                     ("key" | "topologyKey", NodeKind::Scalar { text, .. }) => {
                         keys.insert(text);

@@ -22,12 +22,12 @@ pub(super) struct RunTime {
 /// Of each Job and CronJob of which pods have ended well, in order of name.
 pub(super) fn run_times(dump: &Dump<'_>, observed: Option<&Observed>) -> Vec<RunTime> {
     let mut all: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-    for pod in dump.ended.iter().filter(|own| own.text(&["status", "phase"]) == Some("Succeeded")) {
+    for pod in dump.ended.iter().filter(|item| item.text(&["status", "phase"]) == Some("Succeeded")) {
         if let (Some(workload), Some(seconds)) = (workload(pod, dump), seconds(pod)) {
             all.entry(workload).or_default().push(seconds);
         }
     }
-    for pod in observed.iter().flat_map(|own| &own.pods) {
+    for pod in observed.iter().flat_map(|item| &item.pods) {
         if let (Some((namespace, name)), Some(seconds)) = (pod.workload.split_once('/'), ran(pod))
             && let Some(workload) = maker((namespace, name), dump)
         {
@@ -45,7 +45,7 @@ pub(super) fn run_times(dump: &Dump<'_>, observed: Option<&Observed>) -> Vec<Run
 
 /// The Job or CronJob of the dump that a pod is of: a CronJob names its Jobs after itself and the minute.
 fn workload(pod: &Object<'_>, dump: &Dump<'_>) -> Option<String> {
-    let owner = pod.owner().filter(|own| own.kind == "Job" && is_passing(pod).is_none())?;
+    let owner = pod.owner().filter(|owner| owner.kind == "Job" && is_passing(pod).is_none())?;
     maker((&pod.namespace, owner.name), dump)
 }
 
@@ -53,11 +53,11 @@ fn workload(pod: &Object<'_>, dump: &Dump<'_>) -> Option<String> {
 fn maker((namespace, job): (&str, &str), dump: &Dump<'_>) -> Option<String> {
     let has = |kind: &str, name: &str| {
         let mut carried = dump.carried.iter();
-        carried.any(|own| own.kind == kind && own.name == name && own.namespace == namespace)
+        carried.any(|carried| carried.kind == kind && carried.name == name && carried.namespace == namespace)
     };
     let made = || {
         let object =
-            dump.carried.iter().find(|own| own.kind == "Job" && own.name == job && own.namespace == namespace)?;
+            dump.carried.iter().find(|object| object.kind == "Job" && object.name == job && object.namespace == namespace)?;
         let (kind, name) = object.controller()?;
         has(kind, name).then(|| format!("{namespace}/{name}"))
     };
@@ -79,17 +79,17 @@ fn ran(pod: &ObservedPod) -> Option<f64> {
 /// Seconds from the start of the first of a pod's containers to the end of the last: what it did, without its image's pull.
 fn seconds(pod: &Object<'_>) -> Option<f64> {
     let instants = |key: &str| -> Vec<jiff::Timestamp> {
-        let containers = pod.at(&["status", "containerStatuses"]).map_or(&[][..], |own| own.items());
-        let text = containers.iter().filter_map(|own| own.get("state")?.get("terminated")?.get(key)?.as_text());
-        text.filter_map(|own| own.parse().ok()).collect()
+        let containers = pod.at(&["status", "containerStatuses"]).map_or(&[][..], |pod| pod.items());
+        let text = containers.iter().filter_map(|container| container.get("state")?.get("terminated")?.get(key)?.as_text());
+        text.filter_map(|text| text.parse().ok()).collect()
     };
     let (began, ended) = (instants("startedAt").into_iter().min()?, instants("finishedAt").into_iter().max()?);
-    Some(ended.duration_since(began).as_secs_f64()).filter(|own| *own >= 1.0)
+    Some(ended.duration_since(began).as_secs_f64()).filter(|secs_f64| *secs_f64 >= 1.0)
 }
 
 /// The run times and the workloads that count as one, as the scenario states them.
-pub(super) fn text(own: &[RunTime], parts: &[Parts], text: &mut String) {
-    let about = match (own.is_empty(), parts.is_empty()) {
+pub(super) fn text(run_times: &[RunTime], parts: &[Parts], text: &mut String) {
+    let about = match (run_times.is_empty(), parts.is_empty()) {
         (true, true) => return,
         (false, true) => "how long the pods ran that have ended, the middle of them",
         (true, false) => "Deployments whose replicas count together",
@@ -97,8 +97,8 @@ pub(super) fn text(own: &[RunTime], parts: &[Parts], text: &mut String) {
     };
     let _ = writeln!(text, "\nworkloads:                          # {about}");
     stand_ins::lines(parts, text);
-    for own in own {
+    for run_time in run_times {
         let _ =
-            writeln!(text, "  - {{ name: {}, run_time: {} }}     # of {}", word(&own.workload), own.time, own.count);
+            writeln!(text, "  - {{ name: {}, run_time: {} }}     # of {}", word(&run_time.workload), run_time.time, run_time.count);
     }
 }

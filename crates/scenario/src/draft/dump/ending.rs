@@ -41,18 +41,18 @@ pub(super) struct Ending {
 impl Ending {
     /// What goes of `objects`.
     pub(super) fn from_objects(objects: &[Object<'_>]) -> Self {
-        let mut own = Self::default();
+        let mut ending = Self::default();
         for object in objects {
             if object.kind == "Namespace" && object.is_deleted() {
-                own.namespaces.insert(object.name.clone());
+                ending.namespaces.insert(object.name.clone());
             }
             let goes = object.is_deleted() && !["Node", "NodeClaim"].contains(&&*object.kind) && !orphans(object);
             if goes || object.kind == "Job" && jobs::has_ended(object) {
-                own.controllers.insert(name(object));
+                ending.controllers.insert(name(object));
             }
-            own.owners.extend(owner(object).map(|owner| (name(object), owner)));
+            ending.owners.extend(owner(object).map(|owner| (name(object), owner)));
         }
-        own
+        ending
     }
 
     /// Whether an object goes with what made it, at first or at second hand, or with its namespace.
@@ -73,16 +73,16 @@ impl Ending {
             }
         }
         let first = owner(object);
-        std::iter::successors(first, |own| self.owners.get(own).cloned())
+        std::iter::successors(first, |item| self.owners.get(item).cloned())
             .take(LONGEST)
-            .any(|own| self.controllers.contains(&own))
+            .any(|successor| self.controllers.contains(&successor))
     }
 }
 
 /// Whether the dependents of an object that is being deleted stay.
 fn orphans(object: &Object<'_>) -> bool {
     let finalizers = object.at(&["metadata", "finalizers"]).map_or(&[][..], Node::items);
-    finalizers.iter().any(|own| own.as_text() == Some(ORPHAN))
+    finalizers.iter().any(|finalizer| finalizer.as_text() == Some(ORPHAN))
 }
 
 /// Leaves pods that go on their nodes, as pods whose deletion begins with the run.
@@ -110,8 +110,8 @@ pub(super) fn take_up(dump: &mut Dump<'_>, notes: &mut Notes) {
 fn last_heard_of(dump: &Dump<'_>) -> Option<Timestamp> {
     let instant = |text: Option<&str>| text?.parse::<Timestamp>().ok();
     let conditions = dump.nodes.iter().filter_map(|node| node.at(&["status", "conditions"])).flat_map(Node::items);
-    let beats = conditions.filter_map(|own| instant(own.get("lastHeartbeatTime")?.as_text()));
+    let beats = conditions.filter_map(|condition| instant(condition.get("lastHeartbeatTime")?.as_text()));
     let created = dump.nodes.iter().chain(&dump.running).chain(&dump.going);
-    let created = created.filter_map(|own| instant(own.text(&["metadata", "creationTimestamp"])));
+    let created = created.filter_map(|created| instant(created.text(&["metadata", "creationTimestamp"])));
     beats.chain(created).max()
 }

@@ -28,10 +28,10 @@ pub(super) fn objects<'s>(dump: &Dump<'s>) -> Vec<Object<'s>> {
     if dump.nodes.is_empty() {
         return Vec::new();
     }
-    let short = |own: &Object<'s>, node: Node<'s>| Object { node, ..own.clone() };
-    let nodes = dump.nodes.iter().map(|own| short(own, node(own)));
-    let claims = dump.claims.iter().map(|own| short(own, claim(own)));
-    nodes.chain(claims).chain(dump.running.iter().map(|own| short(own, pod(own)))).collect()
+    let short = |object: &Object<'s>, node: Node<'s>| Object { node, ..object.clone() };
+    let nodes = dump.nodes.iter().map(|this_node| short(this_node, node(this_node)));
+    let claims = dump.claims.iter().map(|this_claim| short(this_claim, claim(this_claim)));
+    nodes.chain(claims).chain(dump.running.iter().map(|dump| short(dump, pod(dump)))).collect()
 }
 
 /// The file of what runs; none if there are no nodes.
@@ -48,24 +48,24 @@ pub(super) fn file(objects: &[Object<'_>]) -> Option<DraftFile> {
 /// Those of `keys` that a map has.
 fn only<'s>(node: Option<&Node<'s>>, keys: &[&str]) -> Node<'s> {
     let Some(Node { kind: NodeKind::Map(entries), at }) = node else { return map([]) };
-    let own = entries.iter().filter(|entry| keys.contains(&&*entry.key)).cloned();
-    Node { kind: NodeKind::Map(own.collect()), at: *at }
+    let entry = entries.iter().filter(|entry| keys.contains(&&*entry.key)).cloned();
+    Node { kind: NodeKind::Map(entry.collect()), at: *at }
 }
 
 /// An object with these parts, as far as they hold anything.
-fn object<'s>(own: &Object<'s>, parts: impl IntoIterator<Item = (&'static str, Node<'s>)>) -> Node<'s> {
-    let mut object = only(Some(&own.node), &["apiVersion", "kind"]);
+fn object<'s>(this_object: &Object<'s>, parts: impl IntoIterator<Item = (&'static str, Node<'s>)>) -> Node<'s> {
+    let mut object = only(Some(&this_object.node), &["apiVersion", "kind"]);
     if let NodeKind::Map(entries) = &mut object.kind {
-        let full = parts.into_iter().filter(|(_, part)| !matches!(&part.kind, NodeKind::Map(own) if own.is_empty()));
+        let full = parts.into_iter().filter(|(_, part)| !matches!(&part.kind, NodeKind::Map(this_object) if this_object.is_empty()));
         entries.extend(full.map(|(key, part)| Entry::new(key.into(), Location::NONE, part)));
     }
     object
 }
 
 /// The conditions that are of some of these types, without what they say in words; those of all types if none is named.
-fn conditions<'s>(own: &Object<'s>, types: &[&str]) -> Option<(&'static str, Node<'s>)> {
+fn conditions<'s>(object: &Object<'s>, types: &[&str]) -> Option<(&'static str, Node<'s>)> {
     const KEYS: [&str; 5] = ["type", "status", "reason", "lastHeartbeatTime", "lastTransitionTime"];
-    let all = own.at(&["status", "conditions"])?.items().iter();
+    let all = object.at(&["status", "conditions"])?.items().iter();
     let wanted = all.filter(|condition| {
         let kind = condition.get("type").and_then(Node::as_text).unwrap_or_default();
         types.is_empty() || types.contains(&kind)
@@ -75,41 +75,41 @@ fn conditions<'s>(own: &Object<'s>, types: &[&str]) -> Option<(&'static str, Nod
 }
 
 /// A status of these keys and conditions.
-fn status<'s>(own: &Object<'s>, keys: &[&str], types: &[&str]) -> Node<'s> {
-    let mut status = only(own.at(&["status"]), keys);
-    if let (NodeKind::Map(entries), Some((key, conditions))) = (&mut status.kind, conditions(own, types)) {
+fn status<'s>(object: &Object<'s>, keys: &[&str], types: &[&str]) -> Node<'s> {
+    let mut status = only(object.at(&["status"]), keys);
+    if let (NodeKind::Map(entries), Some((key, conditions))) = (&mut status.kind, conditions(object, types)) {
         entries.push(Entry::new(key.into(), Location::NONE, conditions));
     }
     status
 }
 
-fn node<'s>(own: &Object<'s>) -> Node<'s> {
+fn node<'s>(this_object: &Object<'s>) -> Node<'s> {
     const METADATA: [&str; 5] = ["name", "labels", "annotations", "creationTimestamp", "deletionTimestamp"];
     object(
-        own,
+        this_object,
         [
-            ("metadata", only(own.at(&["metadata"]), &METADATA)),
-            ("spec", only(own.at(&["spec"]), &["providerID", "taints", "unschedulable"])),
-            ("status", status(own, &["capacity", "allocatable"], &["Ready"])),
+            ("metadata", only(this_object.at(&["metadata"]), &METADATA)),
+            ("spec", only(this_object.at(&["spec"]), &["providerID", "taints", "unschedulable"])),
+            ("status", status(this_object, &["capacity", "allocatable"], &["Ready"])),
         ],
     )
 }
 
-fn claim<'s>(own: &Object<'s>) -> Node<'s> {
+fn claim<'s>(this_object: &Object<'s>) -> Node<'s> {
     const METADATA: [&str; 4] = ["name", "labels", "creationTimestamp", "deletionTimestamp"];
     object(
-        own,
+        this_object,
         [
-            ("metadata", only(own.at(&["metadata"]), &METADATA)),
-            ("status", status(own, &["nodeName", "lastPodEventTime"], &[])),
+            ("metadata", only(this_object.at(&["metadata"]), &METADATA)),
+            ("status", status(this_object, &["nodeName", "lastPodEventTime"], &[])),
         ],
     )
 }
 
-fn pod<'s>(own: &Object<'s>) -> Node<'s> {
+fn pod<'s>(this_object: &Object<'s>) -> Node<'s> {
     const METADATA: [&str; 5] = ["name", "namespace", "labels", "creationTimestamp", "deletionTimestamp"];
-    let mut metadata = only(own.at(&["metadata"]), &METADATA);
-    let controller = own.controller().map(|(kind, name)| (kind.to_owned(), name.to_owned()));
+    let mut metadata = only(this_object.at(&["metadata"]), &METADATA);
+    let controller = this_object.controller().map(|(kind, name)| (kind.to_owned(), name.to_owned()));
     if let (NodeKind::Map(entries), Some((kind, name))) = (&mut metadata.kind, &controller) {
         let owner =
             map([("kind", scalar(kind.clone())), ("name", scalar(name.clone())), ("controller", scalar("true"))]);
@@ -121,17 +121,17 @@ fn pod<'s>(own: &Object<'s>) -> Node<'s> {
     if !has_template {
         keys.extend(PLACEMENT);
     }
-    let mut spec = only(own.at(&["spec"]), &keys);
+    let mut spec = only(this_object.at(&["spec"]), &keys);
     for list in ["initContainers", "containers"] {
-        let Some(containers) = own.at(&["spec", list]) else { continue };
+        let Some(containers) = this_object.at(&["spec", list]) else { continue };
         let kept = containers.items().iter().map(|container| only(Some(container), &CONTAINER)).collect();
         let kept = Node { kind: NodeKind::Seq(kept), at: Location::NONE };
         if let NodeKind::Map(entries) = &mut spec.kind {
             entries.push(Entry::new(list.into(), Location::NONE, kept));
         }
     }
-    let status = status(own, &["phase"], &["Ready", "PodScheduled"]);
-    object(own, [("metadata", metadata), ("spec", spec), ("status", status)])
+    let status = status(this_object, &["phase"], &["Ready", "PodScheduled"]);
+    object(this_object, [("metadata", metadata), ("spec", spec), ("status", status)])
 }
 
 /// Whether a pod has come to a node.

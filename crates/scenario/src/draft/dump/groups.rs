@@ -272,8 +272,8 @@ pub(super) fn common<T: PartialEq>(nodes: &[&Object<'_>], of: impl Fn(&Object<'_
     let Some((first, rest)) = nodes.split_first() else { return Vec::new() };
     let mut all = of(first);
     for node in rest {
-        let own = of(node);
-        all.retain(|one| own.contains(one));
+        let item = of(node);
+        all.retain(|one| item.contains(one));
     }
     all
 }
@@ -285,7 +285,7 @@ fn labels(node: &Object<'_>, demanded: &BTreeSet<&str>) -> Vec<(String, String)>
 /// Whether a label that all nodes of a group have is one of the group: not what Kubernetes, EKS or eksctl gives nodes itself, unless
 /// something asks for it and nodes do not have it here anyway.
 pub(super) fn is_carried(key: &str, demanded: &BTreeSet<&str>) -> bool {
-    let is_own = OWN_LABELS.iter().any(|own| key.starts_with(own));
+    let is_own = OWN_LABELS.iter().any(|label| key.starts_with(label));
     !is_own || (demanded.contains(key) && !GIVEN_LABELS.contains(&key))
 }
 
@@ -295,12 +295,12 @@ fn tell_how_bought(groups: &[Group], nodes: &[Object<'_>], notes: &mut Notes) {
         let is_its = |node: &&Object<'_>| {
             !is_karpenters(node) && group_of_node(|key| node.label(key)) == (group.name.clone(), group.managed)
         };
-        let own: Vec<&Object<'_>> = nodes.iter().filter(is_its).collect();
-        let spot = own.iter().filter(|node| is_spot(node)).count();
+        let objects: Vec<&Object<'_>> = nodes.iter().filter(is_its).collect();
+        let spot = objects.iter().filter(|node| is_spot(node)).count();
         let mut keys =
-            own.iter().filter(|node| is_spot(node)).filter_map(|node| says_how_bought(|key| node.label(key)));
+            objects.iter().filter(|node| is_spot(node)).filter_map(|node| says_how_bought(|key| node.label(key)));
         let Some(key) = keys.next() else { continue };
-        let (name, all) = (&group.name, own.len());
+        let (name, all) = (&group.name, objects.len());
         let bought = if group.spot { "Spot" } else { "On-Demand" };
         notes.assume(match spot == all {
             true => format!("Node group {name} is of Spot instances: its nodes' label {key} says so."),
@@ -316,7 +316,7 @@ pub(super) fn all_labels(node: &Object<'_>) -> Vec<(String, String)> {
     let Some(Node { kind: NodeKind::Map(entries), .. }) = node.at(&["metadata", "labels"]) else {
         return Vec::new();
     };
-    entries.iter().map(|own| (own.key.to_string(), own.value.as_text().unwrap_or_default().to_owned())).collect()
+    entries.iter().map(|entry| (entry.key.to_string(), entry.value.as_text().unwrap_or_default().to_owned())).collect()
 }
 
 fn taints(node: &Object<'_>) -> Vec<[String; 3]> {
@@ -324,7 +324,7 @@ fn taints(node: &Object<'_>) -> Vec<[String; 3]> {
     let text = |taint: &Node<'_>, key| taint.get(key).and_then(Node::as_text).unwrap_or_default().to_owned();
     let all = taints.iter().map(|taint| ["key", "value", "effect"].map(|key| text(taint, key)));
     all.filter(|[key, _, effect]| {
-        !OWN_TAINTS.iter().any(|own| key.starts_with(own))
+        !OWN_TAINTS.iter().any(|taint| key.starts_with(taint))
             && ["NoSchedule", "PreferNoSchedule", "NoExecute"].contains(&effect.as_str())
     })
     .collect()

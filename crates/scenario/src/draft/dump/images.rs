@@ -26,7 +26,7 @@ pub(super) fn sizes(dump: &Dump<'_>) -> Vec<(String, i64)> {
         for spec in POD_SPECS.iter().filter_map(|path| find(&object.node, path)) {
             for list in ["initContainers", "containers"] {
                 let containers = spec.get(list).map_or(&[][..], Node::items);
-                named.extend(containers.iter().filter_map(|own| own.get("image").and_then(Node::as_text)));
+                named.extend(containers.iter().filter_map(|container| container.get("image").and_then(Node::as_text)));
             }
         }
     }

@@ -18,9 +18,9 @@ pub(super) fn containers(dump: &mut Dump<'_>, notes: &mut Notes) {
     for (position, pod) in dump.pods.iter().enumerate() {
         let Some((kind, name)) = workload_of(pod) else { continue };
         let created = |position: usize| dump.pods[position].text(&["metadata", "creationTimestamp"]);
-        let own = newest.entry((kind, pod.own_namespace().to_owned(), name.to_owned())).or_insert(position);
-        if created(position) > created(*own) {
-            *own = position;
+        let newest = newest.entry((kind, pod.own_namespace().to_owned(), name.to_owned())).or_insert(position);
+        if created(position) > created(*newest) {
+            *newest = position;
         }
     }
     let (mut names, mut count) = (BTreeSet::new(), 0_u64);
@@ -49,13 +49,13 @@ fn add<'s>(object: &mut Object<'s>, pod: &Object<'s>) -> Vec<String> {
         let Some(spec) = find_mut(&mut object.node, &["spec", "template", "spec"]) else { continue };
         let name = |container: &Node<'s>| container.get("name").and_then(Node::as_text).unwrap_or_default().to_owned();
         let known: BTreeSet<String> = find(spec, &[list]).map_or(&[][..], Node::items).iter().map(&name).collect();
-        let own = pod.at(&["spec", list]).map_or(&[][..], Node::items).iter();
+        let pod = pod.at(&["spec", list]).map_or(&[][..], Node::items).iter();
         // What only runs before the others changes no request that counts.
         let stays = |container: &&Node<'s>| {
             list == "containers" || container.get("restartPolicy").and_then(Node::as_text) == Some("Always")
         };
         let missing: Vec<Node<'s>> =
-            own.filter(|container| !known.contains(&name(container))).filter(stays).map(short).collect();
+            pod.filter(|container| !known.contains(&name(container))).filter(stays).map(short).collect();
         added.extend(missing.iter().map(&name));
         match find_mut(spec, &[list]) {
             Some(Node { kind: NodeKind::Seq(items), .. }) => items.extend(missing),
@@ -73,10 +73,10 @@ fn add<'s>(object: &mut Object<'s>, pod: &Object<'s>) -> Vec<String> {
 
 /// What of a container says what it asks for.
 fn short<'s>(container: &Node<'s>) -> Node<'s> {
-    let mut own = map([]);
-    if let (NodeKind::Map(kept), NodeKind::Map(entries)) = (&mut own.kind, &container.kind) {
+    let mut object = map([]);
+    if let (NodeKind::Map(kept), NodeKind::Map(entries)) = (&mut object.kind, &container.kind) {
         kept.extend(entries.iter().filter(|entry| CONTAINER.contains(&&*entry.key)).cloned());
     }
-    own.at = container.at;
-    own
+    object.at = container.at;
+    object
 }

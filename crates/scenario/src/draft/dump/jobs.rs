@@ -36,7 +36,7 @@ pub(super) fn leave_out_made(dump: &mut Dump<'_>) {
 /// Tells of Jobs that something made which is not simulated: they go on as Jobs of their own.
 pub(super) fn tell_of_foreign(dump: &Dump<'_>, notes: &mut Notes) {
     let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
-    for job in dump.carried.iter().filter(|own| own.kind == "Job" && !is_made_again(own)) {
+    for job in dump.carried.iter().filter(|item| item.kind == "Job" && !is_made_again(item)) {
         if let Some(owner) = job.owner() {
             *kinds.entry(owner.called()).or_default() += 1;
         }

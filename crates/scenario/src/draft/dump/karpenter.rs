@@ -97,21 +97,21 @@ impl DeploymentEnvironment {
     /// Reads the containers of a Deployment, or of a pod of it.
     pub(super) fn from_deployment(deployment: &Object<'_>) -> Self {
         let containers = containers(deployment);
-        let mut own = Self::default();
+        let mut deployment_environment = Self::default();
         for variable in containers.iter().filter_map(|container| container.get("env")).flat_map(Node::items) {
             let name = variable.get("name").and_then(Node::as_text).unwrap_or_default();
             let Some((name, _)) = settings().find(|(known, _)| *known == name) else { continue };
             let value = variable.get("value").and_then(Node::as_text).unwrap_or_default();
             let value = variable.get("valueFrom").is_none().then(|| value.to_owned());
-            own.values.insert(name, value);
+            deployment_environment.values.insert(name, value);
         }
         for (flag, value) in stated_by(deployment) {
             if let Some((name, _)) = settings().find(|(_, known)| *known == flag) {
-                own.values.insert(name, Some(value.to_owned()));
+                deployment_environment.values.insert(name, Some(value.to_owned()));
             }
         }
-        own.takes_in = containers.iter().any(|container| container.get("envFrom").is_some());
-        own
+        deployment_environment.takes_in = containers.iter().any(|container| container.get("envFrom").is_some());
+        deployment_environment
     }
 
     /// Names settings that a scenario has no key for.
@@ -178,8 +178,8 @@ fn gates_of(text: &str) -> impl Iterator<Item = Result<(&str, bool), &str>> {
 pub(crate) fn check_gates(text: &str) -> Result<(), String> {
     for gate in gates_of(text) {
         let (name, _) = gate.map_err(|gate| format!("`{gate}` is not `Gate=true` or `Gate=false`"))?;
-        let known = || GATES.iter().map(|(own, _)| *own).chain([OPEN]);
-        if !known().any(|own| own == name) {
+        let known = || GATES.iter().map(|(key, _)| *key).chain([OPEN]);
+        if !known().any(|item| item == name) {
             let near = nearest(name, known()).map_or_else(|| listed(known()), |near| format!("did you mean `{near}`?"));
             return Err(format!("unknown feature gate `{name}`: {near}"));
         }
@@ -197,7 +197,7 @@ pub(super) struct Settings {
 impl Settings {
     /// What a release was told that it does not do by itself; what cannot be taken over is noted.
     pub(super) fn new(stated: &DeploymentEnvironment, release: KarpenterVersion, notes: &mut Notes) -> Self {
-        let mut own = Self::default();
+        let mut settings = Self::default();
         for (name, _) in stated.values.iter().filter(|(name, value)| value.is_none() && **name != CLUSTER) {
             notes.warn(format!(
                 "Karpenter's `{name}` comes from a ConfigMap, a Secret or the like, and is not known: the default stands in"
@@ -208,20 +208,20 @@ impl Settings {
                 "Karpenter has settings from a whole ConfigMap or Secret (`envFrom`), which are not known: `karpenter` in the scenario states them",
             );
         }
-        own.queue(stated, release);
+        settings.queue(stated, release);
         stated.name_others(notes);
         let defaults = KarpenterOptions::default();
-        own.duration(stated, ("BATCH_IDLE_DURATION", "batch_idle_duration"), defaults.batch_idle, notes);
-        own.duration(stated, ("BATCH_MAX_DURATION", "batch_max_duration"), defaults.batch_max, notes);
+        settings.duration(stated, ("BATCH_IDLE_DURATION", "batch_idle_duration"), defaults.batch_idle, notes);
+        settings.duration(stated, ("BATCH_MAX_DURATION", "batch_max_duration"), defaults.batch_max, notes);
         if release.release() >= (1, 4) {
-            own.word(stated, ("PREFERENCE_POLICY", "preference_policy"), ["Respect", "Ignore"], notes);
+            settings.word(stated, ("PREFERENCE_POLICY", "preference_policy"), ["Respect", "Ignore"], notes);
         }
         if release.release() >= (1, 6) {
-            own.word(stated, ("MIN_VALUES_POLICY", "min_values_policy"), ["Strict", "BestEffort"], notes);
+            settings.word(stated, ("MIN_VALUES_POLICY", "min_values_policy"), ["Strict", "BestEffort"], notes);
         }
-        own.instance_types(stated, defaults, notes);
-        own.gates(stated, release, notes);
-        own
+        settings.instance_types(stated, defaults, notes);
+        settings.gates(stated, release, notes);
+        settings
     }
 
     /// A queue without a name is none. Where the Deployment says of which cluster it is and of no queue, there is none.
@@ -236,8 +236,8 @@ impl Settings {
     fn duration(&mut self, stated: &DeploymentEnvironment, (name, key): (&str, &str), default: SimDuration, notes: &mut Notes) {
         let Some(value) = stated.value(name).filter(|value| !value.is_empty()) else { return };
         match value.parse::<SimDuration>() {
-            Ok(own) if own == default => {}
-            Ok(own) if own > SimDuration::ZERO => self.lines.push(format!("{key}: {own}")),
+            Ok(number) if number == default => {}
+            Ok(number) if number > SimDuration::ZERO => self.lines.push(format!("{key}: {number}")),
             _ => left_out(name, value, notes),
         }
     }
@@ -331,7 +331,7 @@ mod tests {
         let (mut notes, mut text) = (Notes::default(), String::new());
         let stated = DeploymentEnvironment { values, takes_in: false };
         Settings::new(&stated, KarpenterVersion::default(), &mut notes).write(&mut text);
-        (text, notes.warnings.iter().map(|own| own.message().to_owned()).collect())
+        (text, notes.warnings.iter().map(|warning| warning.message().to_owned()).collect())
     }
 
     #[test]
@@ -358,7 +358,7 @@ mod tests {
             ("SUBNET_REFRESH_INTERVAL", Some("1m0s")),
         ]);
         assert_eq!(text, "");
-        let named: Vec<_> = warnings.iter().map(|own| own.split('`').nth(1)).collect();
+        let named: Vec<_> = warnings.iter().map(|warning| warning.split('`').nth(1)).collect();
         assert_eq!(named, [Some("IGNORE_DRA_REQUESTS"), Some("AMI_REFRESH_INTERVAL")], "{warnings:?}");
     }
 

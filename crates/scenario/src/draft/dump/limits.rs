@@ -29,7 +29,7 @@ const TAINT_TAG: &str = "k8s.io/cluster-autoscaler/node-template/taint/";
 
 impl AutoScalingGroup {
     fn tag(&self, key: &str) -> Option<&str> {
-        self.tags.iter().find(|(own, _)| own == key).map(|(_, value)| value.as_str())
+        self.tags.iter().find(|(this_key, _)| this_key == key).map(|(_, value)| value.as_str())
     }
 
     /// The name of its node group, and whether EKS manages it. One without a tag for it is called after itself.
@@ -94,23 +94,23 @@ fn printed_of<'d>(
     nodes: &'d [Object<'_>],
     described: &'d Described,
 ) -> impl Iterator<Item = &'d AutoScalingGroup> {
-    let has_instance = move |own: &AutoScalingGroup| {
+    let has_instance = move |auto_scaling_group: &AutoScalingGroup| {
         let of_group = nodes.iter().filter(|node| {
             !is_karpenters(node) && group_of_node(|key| node.label(key)) == (group.name.clone(), group.managed)
         });
-        of_group.filter_map(instance).any(|id| own.instances.iter().any(|known| known == id))
+        of_group.filter_map(instance).any(|id| auto_scaling_group.instances.iter().any(|known| known == id))
     };
-    described.groups.iter().filter(move |own| {
-        let mut managers = described.managed.iter().filter(|managed| managed.groups.contains(&own.name));
+    described.groups.iter().filter(move |this_group| {
+        let mut managers = described.managed.iter().filter(|managed| managed.groups.contains(&this_group.name));
         managers.any(|managed| group.managed && managed.name == group.name)
-            || own.node_group() == (group.name.clone(), group.managed)
-            || has_instance(own)
+            || this_group.node_group() == (group.name.clone(), group.managed)
+            || has_instance(this_group)
     })
 }
 
 /// Whether AWS calls one of the Auto Scaling groups of a dump's group so.
 pub(super) fn is_of_auto_scaling_group(group: &Group, name: &str, nodes: &[Object<'_>], described: &Described) -> bool {
-    printed_of(group, nodes, described).any(|own| own.name == name)
+    printed_of(group, nodes, described).any(|printed| printed.name == name)
 }
 
 /// The tags of the Auto Scaling groups of a dump's group; `None` if none was printed.
@@ -120,7 +120,7 @@ pub(super) fn tags_of_group(
     described: &Described,
 ) -> Option<Vec<(String, String)>> {
     let mut printed = printed_of(group, nodes, described).peekable();
-    printed.peek().is_some().then(|| printed.flat_map(|own| own.tags.iter().cloned()).collect())
+    printed.peek().is_some().then(|| printed.flat_map(|printed| printed.tags.iter().cloned()).collect())
 }
 
 /// What was printed of one node group.
@@ -135,22 +135,22 @@ struct Of<'d> {
 impl Of<'_> {
     /// Whether two of them name clusters, and none that is the same.
     fn is_of_several(&self) -> bool {
-        let mut named = self.clusters.iter().filter(|own| !own.is_empty());
+        let mut named = self.clusters.iter().filter(|cluster| !cluster.is_empty());
         let Some(first) = named.next() else { return false };
         let mut shared = first.clone();
-        named.for_each(|own| shared.retain(|cluster| own.contains(cluster)));
+        named.for_each(|item| shared.retain(|cluster| item.contains(cluster)));
         shared.is_empty()
     }
 
     /// The sizes of all its Auto Scaling groups together: EKS's own figures may lag behind them.
     fn sizes(&self) -> Option<Sizes> {
-        let sum = |all: Sizes, own: &&AutoScalingGroup| Sizes {
-            least: all.least + own.sizes.least,
-            desired: all.desired + own.sizes.desired,
-            most: all.most + own.sizes.most,
+        let sum = |all: Sizes, auto_scaling_group: &&AutoScalingGroup| Sizes {
+            least: all.least + auto_scaling_group.sizes.least,
+            desired: all.desired + auto_scaling_group.sizes.desired,
+            most: all.most + auto_scaling_group.sizes.most,
         };
         match self.groups.as_slice() {
-            [] => self.managed.map(|own| own.sizes),
+            [] => self.managed.map(|managed| managed.sizes),
             groups => Some(groups.iter().fold(Sizes::default(), sum)),
         }
     }
@@ -162,22 +162,22 @@ impl Of<'_> {
 
 /// The clusters of an Auto Scaling group: those of the managed groups that it is of, and those that its tags name.
 fn clusters_of<'d>(group: &'d AutoScalingGroup, described: &'d Described) -> impl Iterator<Item = &'d str> {
-    let managed = described.managed.iter().filter(|own| own.groups.contains(&group.name));
-    managed.map(|own| own.cluster.as_str()).chain(group.clusters())
+    let managed = described.managed.iter().filter(|item| item.groups.contains(&group.name));
+    managed.map(|managed| managed.cluster.as_str()).chain(group.clusters())
 }
 
 /// The clusters whose nodes the dump shows: those that eksctl's label and the groups of its instances name, else the one that has groups of
 /// most of the dump's names. None if nothing says which.
 fn own_clusters<'d>(groups: &[Group], nodes: &'d [Object<'_>], described: &'d Described) -> BTreeSet<&'d str> {
     let ids: BTreeSet<&str> = nodes.iter().filter_map(instance).collect();
-    let with_nodes = described.groups.iter().filter(|own| own.instances.iter().any(|id| ids.contains(id.as_str())));
-    let mut own: BTreeSet<&str> = with_nodes.flat_map(|group| clusters_of(group, described)).collect();
-    own.extend(nodes.iter().filter_map(|node| node.label(CLUSTER_OF_EKSCTL)));
-    if !own.is_empty() {
-        return own;
+    let with_nodes = described.groups.iter().filter(|group| group.instances.iter().any(|id| ids.contains(id.as_str())));
+    let mut texts: BTreeSet<&str> = with_nodes.flat_map(|group| clusters_of(group, described)).collect();
+    texts.extend(nodes.iter().filter_map(|node| node.label(CLUSTER_OF_EKSCTL)));
+    if !texts.is_empty() {
+        return texts;
     }
     let mut names: BTreeMap<&str, BTreeSet<(String, bool)>> = BTreeMap::new();
-    let has = |name: &(String, bool)| groups.iter().any(|own| own.name == name.0 && own.managed == name.1);
+    let has = |name: &(String, bool)| groups.iter().any(|group| group.name == name.0 && group.managed == name.1);
     for group in &described.groups {
         for cluster in clusters_of(group, described) {
             names.entry(cluster).or_default().extend([group.node_group()].into_iter().filter(has));
@@ -188,7 +188,7 @@ fn own_clusters<'d>(groups: &[Group], nodes: &'d [Object<'_>], described: &'d De
         names.entry(group.cluster.as_str()).or_default().extend([name].into_iter().filter(has));
     }
     let most = names.values().map(BTreeSet::len).max().unwrap_or_default();
-    let mut first = names.iter().filter(|(_, own)| own.len() == most).map(|(cluster, _)| *cluster);
+    let mut first = names.iter().filter(|(_, key)| key.len() == most).map(|(cluster, _)| *cluster);
     match (first.next(), first.next()) {
         (Some(cluster), None) if most > 0 => BTreeSet::from([cluster]),
         _ => BTreeSet::new(),
@@ -196,25 +196,25 @@ fn own_clusters<'d>(groups: &[Group], nodes: &'d [Object<'_>], described: &'d De
 }
 
 /// Whether something is of other clusters than those of the dump, as far as it names any.
-fn is_of_others<'c>(mut clusters: impl Iterator<Item = &'c str>, own: &BTreeSet<&str>) -> bool {
-    let Some(first) = clusters.next().filter(|_| !own.is_empty()) else { return false };
-    !own.contains(first) && !clusters.any(|cluster| own.contains(cluster))
+fn is_of_others<'c>(mut clusters: impl Iterator<Item = &'c str>, texts: &BTreeSet<&str>) -> bool {
+    let Some(first) = clusters.next().filter(|_| !texts.is_empty()) else { return false };
+    !texts.contains(first) && !clusters.any(|cluster| texts.contains(cluster))
 }
 
 /// What was printed but for other clusters, by the names of node groups and whether EKS manages them.
-fn by_name<'d>(described: &'d Described, own: &BTreeSet<&str>) -> BTreeMap<(String, bool), Of<'d>> {
+fn by_name<'d>(described: &'d Described, texts: &BTreeSet<&str>) -> BTreeMap<(String, bool), Of<'d>> {
     let mut all: BTreeMap<(String, bool), Of<'d>> = BTreeMap::new();
     let mut of_managed: BTreeMap<&str, &ManagedGroup> = BTreeMap::new();
     for managed in &described.managed {
         of_managed.extend(managed.groups.iter().map(|group| (group.as_str(), managed)));
-        if !is_of_others(std::iter::once(managed.cluster.as_str()), own) {
+        if !is_of_others(std::iter::once(managed.cluster.as_str()), texts) {
             let of = all.entry((managed.name.clone(), true)).or_default();
             of.clusters.push(BTreeSet::from([managed.cluster.as_str()]));
             of.managed = Some(managed);
         }
     }
-    for group in described.groups.iter().filter(|group| !is_of_others(clusters_of(group, described), own)) {
-        let managed = of_managed.get(group.name.as_str()).map(|own| (own.name.clone(), true));
+    for group in described.groups.iter().filter(|group| !is_of_others(clusters_of(group, described), texts)) {
+        let managed = of_managed.get(group.name.as_str()).map(|managed| (managed.name.clone(), true));
         let of = all.entry(managed.unwrap_or_else(|| group.node_group())).or_default();
         of.clusters.push(clusters_of(group, described).collect());
         of.groups.push(group);
@@ -225,13 +225,13 @@ fn by_name<'d>(described: &'d Described, own: &BTreeSet<&str>) -> BTreeMap<(Stri
 /// Takes out what is of several clusters under one name; whether a group of the dump has such a name, of which it is said.
 fn take_out_shared(all: &mut BTreeMap<(String, bool), Of<'_>>, groups: &[Group], notes: &mut Notes) -> bool {
     let mut any = false;
-    all.retain(|(name, managed), own| {
-        if !own.is_of_several() {
+    all.retain(|(name, managed), item| {
+        if !item.is_of_several() {
             return true;
         }
         if groups.iter().any(|group| group.name == *name && group.managed == *managed) {
             any = true;
-            let clusters: BTreeSet<&str> = own.clusters.iter().flatten().copied().collect();
+            let clusters: BTreeSet<&str> = item.clusters.iter().flatten().copied().collect();
             let clusters: Vec<&str> = clusters.into_iter().collect();
             notes.warn(format!(
                 "node group {name}: the AWS CLI printed groups of this name of the clusters {}, and nothing says which of them the dump is of: its limits are assumed as if nothing were known of them; hand over the groups of your cluster alone",
@@ -259,10 +259,10 @@ pub(super) fn lay_over(
     let of_instances = by_instances(groups, nodes, described);
     for group in groups.iter_mut() {
         let by_name = all.remove(&(group.name.clone(), group.managed));
-        let Some(own) = by_name.or_else(|| of_instances.get(&group.name).cloned()) else { continue };
-        clusters.extend(own.groups.iter().flat_map(|group| group.clusters()));
-        clusters.extend(own.managed.map(|own| own.cluster.as_str()));
-        if lay_over_one(group, &own, region, notes) {
+        let Some(name) = by_name.or_else(|| of_instances.get(&group.name).cloned()) else { continue };
+        clusters.extend(name.groups.iter().flat_map(|group| group.clusters()));
+        clusters.extend(name.managed.map(|managed| managed.cluster.as_str()));
+        if lay_over_one(group, &name, region, notes) {
             known.insert(group.name.clone());
         }
     }
@@ -273,12 +273,12 @@ pub(super) fn lay_over(
         ));
         return known;
     }
-    for ((name, managed), own) in all {
-        let of_cluster = own.groups.iter().flat_map(|group| group.clusters());
-        let mut named = of_cluster.chain(own.managed.map(|own| own.cluster.as_str()));
+    for ((name, managed), item) in all {
+        let of_cluster = item.groups.iter().flat_map(|group| group.clusters());
+        let mut named = of_cluster.chain(item.managed.map(|managed| managed.cluster.as_str()));
         if groups.iter().all(|group| group.name != name)
             && named.any(|cluster| clusters.contains(cluster))
-            && let Some(group) = without_nodes(name, managed, &own, region, notes)
+            && let Some(group) = without_nodes(name, managed, &item, region, notes)
         {
             known.insert(group.name.clone());
             groups.push(group);
@@ -307,15 +307,15 @@ fn by_instances<'d>(groups: &[Group], nodes: &[Object<'_>], described: &'d Descr
 }
 
 /// Lays what was printed over one group; whether its limits are known then.
-fn lay_over_one(group: &mut Group, own: &Of<'_>, region: &Region, notes: &mut Notes) -> bool {
-    if own.mixed().is_some_and(|mixed| mixed.weighted) {
+fn lay_over_one(group: &mut Group, item: &Of<'_>, region: &Region, notes: &mut Notes) -> bool {
+    if item.mixed().is_some_and(|mixed| mixed.weighted) {
         notes.warn(format!(
             "node group {}: its instances have weights, which is not simulated: its limits are assumed as if nothing were known of them",
             group.name
         ));
         return false;
     }
-    let Some(sizes) = own.sizes() else { return false };
+    let Some(sizes) = item.sizes() else { return false };
     if sizes.desired != group.count && group.count > 0 {
         notes.warn(format!(
             "node group {}: {} wanted by AWS, and the dump shows {}",
@@ -326,16 +326,16 @@ fn lay_over_one(group: &mut Group, own: &Of<'_>, region: &Region, notes: &mut No
     }
     group.sizes = (sizes.least, sizes.most);
     group.desired = sizes.desired;
-    let zones: BTreeSet<&String> = own.groups.iter().flat_map(|group| &group.zones).collect();
+    let zones: BTreeSet<&String> = item.groups.iter().flat_map(|group| &group.zones).collect();
     let zones: Vec<String> =
         zones.into_iter().filter(|zone| region.zone_index(Symbol::new(zone)).is_some()).cloned().collect();
     if !zones.is_empty() {
         group.zones = zones;
     }
-    if let Some(mixed) = own.mixed() {
+    if let Some(mixed) = item.mixed() {
         buy(group, mixed, region, notes);
-        group.rebalance = own.groups.iter().any(|group| group.rebalance);
-    } else if let Some(managed) = own.managed {
+        group.rebalance = item.groups.iter().any(|group| group.rebalance);
+    } else if let Some(managed) = item.managed {
         stated_types(group, &managed.types, region, notes);
     }
     true
@@ -381,20 +381,20 @@ fn stated_types(group: &mut Group, types: &[String], region: &Region, notes: &mu
 }
 
 /// A group of the cluster that has no node now; none if nothing says what its nodes would be.
-fn without_nodes(name: String, managed: bool, own: &Of<'_>, region: &Region, notes: &mut Notes) -> Option<Group> {
+fn without_nodes(name: String, managed: bool, item: &Of<'_>, region: &Region, notes: &mut Notes) -> Option<Group> {
     let mut group = Group { name, managed, family: "AmazonLinux2023", ..Group::default() };
-    if let Some(own) = own.managed {
-        group.spot = own.spot;
-        group.labels.clone_from(&own.labels);
-        group.taints.clone_from(&own.taints);
-        (group.family, group.volume) = (own.family, own.volume);
+    if let Some(managed) = item.managed {
+        group.spot = managed.spot;
+        group.labels.clone_from(&managed.labels);
+        group.taints.clone_from(&managed.taints);
+        (group.family, group.volume) = (managed.family, managed.volume);
     } else {
-        let tags = || own.groups.iter().flat_map(|group| &group.tags);
+        let tags = || item.groups.iter().flat_map(|group| &group.tags);
         group.labels =
             tags().filter_map(|(key, value)| Some((key.strip_prefix(LABEL_TAG)?.to_owned(), value.clone()))).collect();
         group.taints = tags().filter_map(|(key, value)| taint(key.strip_prefix(TAINT_TAG)?, value)).collect();
     }
-    let known = lay_over_one(&mut group, own, region, notes);
+    let known = lay_over_one(&mut group, item, region, notes);
     if group.types.is_empty() {
         notes.warn(format!(
             "node group {} has no node in the dump, and nothing says of which instance types its nodes would be: it is left out",

@@ -28,12 +28,12 @@ impl Makers {
             if let Some(owner) = owner(object).filter(|_| object.kind != "Pod") {
                 makers.of_workloads.insert(owner);
             }
-            let mut own = name(object);
-            while let Some(owner) = owners.get(&own) {
+            let mut name = name(object);
+            while let Some(owner) = owners.get(&name) {
                 if !makers.all.insert(owner.clone()) {
                     break;
                 }
-                own.clone_from(owner);
+                name.clone_from(owner);
             }
         }
         makers
@@ -57,6 +57,6 @@ pub(super) fn name(object: &Object<'_>) -> Name {
 
 /// The controller of an object, in its namespace.
 pub(super) fn owner(object: &Object<'_>) -> Option<Name> {
-    let own = object.owner()?;
-    Some((own.called(), format!("{}/{}", object.own_namespace(), own.name)))
+    let owner = object.owner()?;
+    Some((owner.called(), format!("{}/{}", object.own_namespace(), owner.name)))
 }

@@ -51,7 +51,7 @@ impl Migration {
 fn home_of_autoscaler(dump: &Dump<'_>) -> Option<String> {
     let runs_it = |pod: &&Object<'_>| {
         let containers = pod.at(&["spec", "containers"]).map_or(&[][..], Node::items);
-        let mut images = containers.iter().filter_map(|own| own.get("image").and_then(Node::as_text));
+        let mut images = containers.iter().filter_map(|container| container.get("image").and_then(Node::as_text));
         images.any(is_of_autoscaler)
     };
     let name = dump.running.iter().find(runs_it)?.text(&["spec", "nodeName"])?;
@@ -88,7 +88,7 @@ pub(super) fn file(dump: &Dump<'_>, groups: &[Group], migration: Migration, note
     for ((labels, _), pool) in &pools {
         let Some(first) = pool.first() else { continue };
         let class = (alias(first.family), first.volume);
-        let number = classes.iter().position(|own| *own == class).unwrap_or_else(|| {
+        let number = classes.iter().position(|this_class| *this_class == class).unwrap_or_else(|| {
             classes.push(class);
             classes.len() - 1
         });
@@ -98,10 +98,10 @@ pub(super) fn file(dump: &Dump<'_>, groups: &[Group], migration: Migration, note
         node_class(&class_name(number), alias, *volume, &mut text);
     }
     karpenter(&groups[migration.home], &mut text);
-    let autoscaler = dump.carried.iter().find(|own| own.kind == "Deployment" && images(own).any(is_of_autoscaler));
-    if let Some(own) = autoscaler {
+    let autoscaler = dump.carried.iter().find(|item| item.kind == "Deployment" && images(item).any(is_of_autoscaler));
+    if let Some(autoscaler) = autoscaler {
         text += "# The Cluster Autoscaler is gone.\n";
-        stopped(own, &mut text);
+        stopped(autoscaler, &mut text);
     }
     let home = &groups[migration.home].name;
     notes.assume(format!(
@@ -117,7 +117,7 @@ pub(super) fn file(dump: &Dump<'_>, groups: &[Group], migration: Migration, note
 /// Says that nodes of Karpenter have labels by which pods ask for managed groups.
 fn tell_of_labels<'l>(pools: impl Iterator<Item = &'l [(String, String)]>, notes: &mut Notes) {
     let keys: BTreeSet<&str> = pools.flatten().map(|(key, _)| key.as_str()).collect();
-    let kept: Vec<&str> = OF_MANAGED.into_iter().filter(|own| keys.contains(own)).collect();
+    let kept: Vec<&str> = OF_MANAGED.into_iter().filter(|managed| keys.contains(managed)).collect();
     if !kept.is_empty() {
         notes.assume(format!(
             "In the policy karpenter NodePools state the label{} {} of the groups whose place they take, for pods ask for it.",

@@ -23,13 +23,13 @@ pub(super) fn loads<'o>(
     notes: &mut Notes,
 ) -> Vec<&'o ObservedLoad> {
     let Some(observed) = observed else { return Vec::new() };
-    let deployments = manifests.deployments.iter().map(|own| own.name.to_string());
+    let deployments = manifests.deployments.iter().map(|deployment| deployment.name.to_string());
     let serving: BTreeSet<String> =
-        deployments.chain(manifests.stateful_sets.iter().map(|own| own.name.to_string())).collect();
+        deployments.chain(manifests.stateful_sets.iter().map(|stateful_set| stateful_set.name.to_string())).collect();
     let (known, unknown): (Vec<&ObservedLoad>, Vec<&ObservedLoad>) =
         observed.loads.iter().partition(|load| serving.contains(&load.workload));
     let lost: Vec<&str> =
-        unknown.iter().filter(|own| own.cpu_per_request.is_some()).map(|own| own.workload.as_str()).collect();
+        unknown.iter().filter(|observed_load| observed_load.cpu_per_request.is_some()).map(|item| item.workload.as_str()).collect();
     if !lost.is_empty() {
         let workloads = counted(lost.len() as u64, "workload has", "workloads have");
         notes.warn(format!(

@@ -64,9 +64,9 @@ pub(super) struct Passing<'s> {
 /// What a pod is if it comes and goes.
 pub(super) fn is_passing(pod: &Object<'_>) -> Option<String> {
     let label = |(key, value, what): &&(&str, Option<&str>, &'static str)| {
-        pod.label(key).filter(|own| value.is_none_or(|value| value == *own)).map(|_| *what)
+        pod.label(key).filter(|label| value.is_none_or(|value| value == *label)).map(|_| *what)
     };
-    if let Some(what) = LABELS.iter().find_map(|own| label(&own)) {
+    if let Some(what) = LABELS.iter().find_map(|this_label| label(&this_label)) {
         return Some(what.to_owned());
     }
     let owner = pod.owner()?;
@@ -84,7 +84,7 @@ fn run_time(pod: &Object<'_>) -> Option<f64> {
     let instant = |text: &str| text.parse::<jiff::Timestamp>().ok();
     let began = instant(pod.text(&["status", "startTime"])?)?;
     let containers = pod.at(&["status", "containerStatuses"])?.items().iter();
-    let ends = containers.filter_map(|own| instant(own.get("state")?.get("terminated")?.get("finishedAt")?.as_text()?));
+    let ends = containers.filter_map(|container| instant(container.get("state")?.get("terminated")?.get("finishedAt")?.as_text()?));
     Some(ends.max()?.duration_since(began).as_secs_f64()).filter(|time| *time > 0.0)
 }
 
@@ -120,11 +120,11 @@ impl<'s> Passing<'s> {
     /// Takes such pods out of a dump, but for where they run.
     pub(super) fn take(dump: &mut Dump<'s>) -> Self {
         let mut passing = Self::default();
-        let (own, pods): (Vec<Object<'s>>, Vec<Object<'s>>) =
+        let (item, pods): (Vec<Object<'s>>, Vec<Object<'s>>) =
             std::mem::take(&mut dump.pods).into_iter().partition(|pod| is_passing(pod).is_some());
         dump.pods = pods;
         // The trace makes their like, and the Job that a CronJob made of them ends with them.
-        let jobs: BTreeSet<(String, String)> = own.iter().filter_map(job_of).collect();
+        let jobs: BTreeSet<(String, String)> = item.iter().filter_map(job_of).collect();
         dump.carried.retain(|object| {
             let is_theirs = || jobs.contains(&(object.namespace.clone(), object.name.clone()));
             object.kind != "Job" || object.controller().is_none() || !is_theirs()
@@ -134,7 +134,7 @@ impl<'s> Passing<'s> {
         dump.carried = carried;
         let bare: Vec<Object<'s>> = bare;
         let mut namespaces: BTreeMap<String, usize> = BTreeMap::new();
-        for pod in own.into_iter().chain(bare) {
+        for pod in item.into_iter().chain(bare) {
             let Some(what) = is_passing(&pod) else { continue };
             *namespaces.entry(pod.namespace.clone()).or_default() += 1;
             passing.groups.entry(what).or_insert_with(Group::new).running.push(pod);
@@ -173,17 +173,17 @@ impl<'s> Passing<'s> {
         let mut rows: Vec<Row> = Vec::new();
         let mut specs = specs.iter();
         for (what, group) in &self.groups {
-            let own: Vec<String> = specs.by_ref().take(group.running.len()).map(columns).collect();
+            let texts: Vec<String> = specs.by_ref().take(group.running.len()).map(columns).collect();
             let (ages, whole) = group.times(seen);
-            for ((pod, age), rest) in group.running.iter().zip(&ages).zip(&own) {
+            for ((pod, age), rest) in group.running.iter().zip(&ages).zip(&texts) {
                 let (run, name) = ((whole - age).max(LEAST), Some(pod.name.clone()));
                 rows.push(Row { at: 0.0, run, count: 1, name, rest: rest.clone() });
             }
-            let between = whole / own.len() as f64;
+            let between = whole / texts.len() as f64;
             let count = (STEP / between).max(1.0) as usize;
             let mut at = between * count as f64;
-            for rest in own.iter().cycle() {
-                if at > LENGTH.as_secs_f64() || own.is_empty() {
+            for rest in texts.iter().cycle() {
+                if at > LENGTH.as_secs_f64() || texts.is_empty() {
                     break;
                 }
                 rows.push(Row { at, run: whole, count, name: None, rest: rest.clone() });
@@ -228,7 +228,7 @@ pub(super) const fn mebibytes(bytes: i64) -> i64 {
 pub(super) fn columns(spec: &PodSpec) -> String {
     let requests = spec.requests();
     let selector = selector(spec);
-    let tolerations = spec.tolerations.iter().filter(|own| own.toleration_seconds.is_none());
+    let tolerations = spec.tolerations.iter().filter(|toleration| toleration.toleration_seconds.is_none());
     let tolerations: Vec<String> = tolerations.map(toleration_text).collect();
     format!(
         "{},{},{},{},{},{}",
@@ -248,8 +248,8 @@ fn selector(spec: &PodSpec) -> String {
         [term] => term.expressions.as_slice(),
         _ => &[],
     };
-    let named = one_term.iter().filter(|own| own.operator == Operator::In && !own.values.is_empty());
+    let named = one_term.iter().filter(|item| item.operator == Operator::In && !item.values.is_empty());
     let values =
-        |own: &NodeSelectorExpression| own.values.iter().map(|value| value.as_str()).collect::<Vec<_>>().join("|");
-    labels.chain(named.map(|own| format!("{}={}", own.key, values(own)))).collect::<Vec<_>>().join(";")
+        |selector_expression: &NodeSelectorExpression| selector_expression.values.iter().map(|value| value.as_str()).collect::<Vec<_>>().join("|");
+    labels.chain(named.map(|section| format!("{}={}", section.key, values(section)))).collect::<Vec<_>>().join(";")
 }

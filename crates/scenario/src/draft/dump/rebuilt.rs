@@ -40,7 +40,7 @@ pub(super) fn workloads(dump: &mut Dump<'_>, notes: &mut Notes) {
     let mut others: BTreeMap<String, usize> = BTreeMap::new();
     for (position, pod) in dump.pods.iter().enumerate() {
         let (kind, name) = match (workload_of(pod), pod.controller()) {
-            (Some(own), _) => own,
+            (Some(workload), _) => workload,
             (None, None | Some(("Node", _))) => continue,
             (None, Some(("Job", name))) => {
                 of_jobs += usize::from(!makes_job(dump, &pod.namespace, name));
@@ -73,7 +73,7 @@ pub(super) fn workloads(dump: &mut Dump<'_>, notes: &mut Notes) {
         ));
     }
     let is_taken =
-        |name: &str| dump.carried.iter().any(|own| simulated_as(&own.kind).is_some() && own.full_name() == name);
+        |name: &str| dump.carried.iter().any(|object| simulated_as(&object.kind).is_some() && object.full_name() == name);
     let made_of = orphans.iter().filter_map(|((_, _, name), pods)| Some((name.as_str(), &dump.pods[*pods.first()?])));
     dump.parts = stand_ins::parts(made_of, is_taken, notes);
     let mut made: BTreeMap<&'static str, usize> = BTreeMap::new();
@@ -137,8 +137,8 @@ fn of_sets(dump: &mut Dump<'_>, notes: &mut Notes) {
     let mut missing: BTreeMap<(String, String), Vec<Object<'_>>> = BTreeMap::new();
     for set in std::mem::take(&mut dump.sets).into_iter().filter(|set| replicas_of(set) > 0) {
         let Some(maker) = maker_of_set(&set) else { continue };
-        let is_it = |own: &Object<'_>| {
-            simulated_as(&own.kind) == Some("Deployment") && own.name == maker && own.namespace == set.namespace
+        let is_it = |object: &Object<'_>| {
+            simulated_as(&object.kind) == Some("Deployment") && object.name == maker && object.namespace == set.namespace
         };
         if !dump.carried.iter().any(is_it) {
             missing.entry((set.namespace.clone(), maker.to_owned())).or_default().push(set);
@@ -164,8 +164,8 @@ fn replicas_of(set: &Object<'_>) -> u64 {
 }
 
 /// The Deployment of this name that a ReplicaSet is of.
-fn of_set<'s>(own: &Object<'s>, name: &str, replicas: u64) -> Object<'s> {
-    let mut node = own.node.clone();
+fn of_set<'s>(object: &Object<'s>, name: &str, replicas: u64) -> Object<'s> {
+    let mut node = object.node.clone();
     clean::clean(&mut node);
     for labels in [&["spec", "selector", "matchLabels"][..], &["spec", "template", "metadata", "labels"]] {
         if let Some(labels) = find_mut(&mut node, labels) {
@@ -173,8 +173,8 @@ fn of_set<'s>(own: &Object<'s>, name: &str, replicas: u64) -> Object<'s> {
         }
     }
     let mut metadata = map([("name", text(name))]);
-    if !own.namespace.is_empty() {
-        set(&mut metadata, "namespace", text(&own.namespace));
+    if !object.namespace.is_empty() {
+        set(&mut metadata, "namespace", text(&object.namespace));
     }
     set(&mut node, "metadata", metadata);
     set(&mut node, "apiVersion", scalar("apps/v1"));
@@ -182,23 +182,23 @@ fn of_set<'s>(own: &Object<'s>, name: &str, replicas: u64) -> Object<'s> {
     if let Some(spec) = find_mut(&mut node, &["spec"]) {
         set(spec, "replicas", scalar(replicas.to_string()));
     }
-    Object::new(own.source, node, "Deployment".to_owned())
+    Object::new(object.source, node, "Deployment".to_owned())
 }
 
 /// A workload whose template is what a pod looks like.
 fn of_pod<'s>(pod: &Object<'s>, kind: &'static str, name: &str, count: usize) -> Object<'s> {
-    let mut own = pod.node.clone();
-    clean::clean(&mut own);
-    let mut labels = find(&own, &["metadata", "labels"]).cloned().unwrap_or_else(|| map([]));
+    let mut this_node = pod.node.clone();
+    clean::clean(&mut this_node);
+    let mut labels = find(&this_node, &["metadata", "labels"]).cloned().unwrap_or_else(|| map([]));
     remove(&mut labels, &POD_LABELS);
     if !matches!(&labels.kind, NodeKind::Map(entries) if !entries.is_empty()) {
         labels = map([("app", scalar(name.to_owned()))]);
     }
     let mut template = map([("labels", labels.clone())]);
-    if let Some(annotations) = find(&own, &["metadata", "annotations"]) {
+    if let Some(annotations) = find(&this_node, &["metadata", "annotations"]) {
         set(&mut template, "annotations", annotations.clone());
     }
-    let mut spec = find(&own, &["spec"]).cloned().unwrap_or_else(|| map([]));
+    let mut spec = find(&this_node, &["spec"]).cloned().unwrap_or_else(|| map([]));
     remove(&mut spec, &POD_SPEC);
     if kind == "DaemonSet" {
         unpin(&mut spec);
@@ -249,7 +249,7 @@ const PRIORITIES: [&[&str]; 4] = [
 /// Adds the priority classes that templates name and the dump does not hold; pods say what they stand for.
 pub(super) fn priority_classes(dump: &mut Dump<'_>, notes: &mut Notes) {
     let exists = |dump: &Dump<'_>, name: &str| {
-        SYSTEM_CLASSES.iter().any(|(own, _)| *own == name)
+        SYSTEM_CLASSES.iter().any(|(key, _)| *key == name)
             || dump.carried.iter().any(|object| object.kind == "PriorityClass" && object.name == name)
     };
     let named = |object: &Object<'_>| PRIORITIES.iter().find_map(|path| object.text(path)).map(str::to_owned);
@@ -262,8 +262,8 @@ pub(super) fn priority_classes(dump: &mut Dump<'_>, notes: &mut Notes) {
         }
     }
     for (name, position) in missing {
-        let own = |pod: &&Object<'_>| pod.text(PRIORITIES[0]) == Some(&*name);
-        let stated = dump.pods.iter().find(own).and_then(|pod| pod.text(&["spec", "priority"])?.parse::<i32>().ok());
+        let matches = |pod: &&Object<'_>| pod.text(PRIORITIES[0]) == Some(&*name);
+        let stated = dump.pods.iter().find(matches).and_then(|pod| pod.text(&["spec", "priority"])?.parse::<i32>().ok());
         match stated {
             Some(value) => {
                 notes.assume(format!(

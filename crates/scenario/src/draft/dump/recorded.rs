@@ -77,7 +77,7 @@ impl KnownRequests {
 pub(super) fn take_jobs<'s>(dump: &mut Dump<'s>, observed: Option<&Observed>) -> Vec<Object<'s>> {
     let Some(observed) = observed else { return Vec::new() };
     let seen: BTreeSet<&str> =
-        observed.pods.iter().filter(|own| own.created.is_some()).map(|own| own.workload.as_str()).collect();
+        observed.pods.iter().filter(|pod| pod.created.is_some()).map(|pod| pod.workload.as_str()).collect();
     let is_seen = |object: &Object<'_>| object.kind == "Job" && seen.contains(&*object.full_name());
     let (jobs, carried) = std::mem::take(&mut dump.carried).into_iter().partition(is_seen);
     dump.carried = carried;
@@ -87,8 +87,8 @@ pub(super) fn take_jobs<'s>(dump: &mut Dump<'s>, observed: Option<&Observed>) ->
 /// The pods that were observed and that nothing that the scenario carries makes, as a trace; what cannot be replayed is warned of.
 pub(super) fn trace(observed: Option<&Observed>, dump: &Dump<'_>, known: &KnownRequests, notes: &mut Notes) -> Option<Trace> {
     let observed = observed?;
-    let makers = dump.carried.iter().filter(|own| MAKERS.contains(&&*own.kind));
-    let makers: BTreeMap<String, &str> = makers.map(|own| (own.full_name(), own.kind.as_str())).collect();
+    let makers = dump.carried.iter().filter(|item| MAKERS.contains(&&*item.kind));
+    let makers: BTreeMap<String, &str> = makers.map(|maker| (maker.full_name(), maker.kind.as_str())).collect();
     let (unknown, lost): (Vec<&ObservedPod>, Vec<&ObservedPod>) = observed
         .pods
         .iter()
@@ -122,7 +122,7 @@ fn is_made(workload: &str, makers: &BTreeMap<String, &str>) -> bool {
 fn most<'n>(all: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     all.for_each(|name| *counts.entry(name).or_default() += 1);
-    counts.into_iter().max_by(|one, other| one.1.cmp(&other.1).then(other.0.cmp(one.0))).map(|own| own.0)
+    counts.into_iter().max_by(|one, other| one.1.cmp(&other.1).then(other.0.cmp(one.0))).map(|count| count.0)
 }
 
 /// When a pod comes and goes, in seconds from the window's begin on.
@@ -143,14 +143,14 @@ impl Row {
             return None;
         }
         let at = from_begin(created);
-        let mut own = Self { at: at.as_secs_f64(), run: None, delete: None };
+        let mut row = Self { at: at.as_secs_f64(), run: None, delete: None };
         match (pod.deletion_requested, pod.removed, pod.started) {
             (None, Some(end), Some(started)) => {
-                own.run = Some(end.saturating_since(from_begin(started)).as_secs_f64().max(1.0));
+                row.run = Some(end.saturating_since(from_begin(started)).as_secs_f64().max(1.0));
             }
-            (_, _, _) => own.delete = end.map(|end| end.max(at).as_secs_f64()),
+            (_, _, _) => row.delete = end.map(|end| end.max(at).as_secs_f64()),
         }
-        Some(own)
+        Some(row)
     }
 }
 
@@ -161,7 +161,7 @@ fn text(rows: Vec<(&ObservedPod, Row)>, known: &KnownRequests) -> String {
     let mut text =
         String::from("create_s,run_s,delete_s,name,cpu_milli,memory_mib,gpu,node_selector,tolerations,priority\n");
     for (pod, row) in rows {
-        let seconds = |own: Option<f64>| own.map_or(String::new(), |own| format!("{own:.0}"));
+        let seconds = |number: Option<f64>| number.map_or(String::new(), |number| format!("{number:.0}"));
         // They all come into one namespace, where a name is there once.
         let name = if names.insert(&pod.name) { cell(&pod.name) } else { "".into() };
         let asks = known.name(pod).cloned().unwrap_or_else(|| recorded(pod));
@@ -173,9 +173,9 @@ fn text(rows: Vec<(&ObservedPod, Row)>, known: &KnownRequests) -> String {
 /// What a pod was recorded to ask for, as columns of the trace.
 fn recorded(pod: &ObservedPod) -> String {
     let unknown = ObservedPlacement::default();
-    let own = pod.placement.as_ref().unwrap_or(&unknown);
-    let gpus = if own.gpus > 0 { own.gpus.to_string() } else { String::new() };
-    let (selector, tolerations) = (cell(&own.node_selector), cell(&own.tolerations));
+    let placement = pod.placement.as_ref().unwrap_or(&unknown);
+    let gpus = if placement.gpus > 0 { placement.gpus.to_string() } else { String::new() };
+    let (selector, tolerations) = (cell(&placement.node_selector), cell(&placement.tolerations));
     format!("{},{},{gpus},{selector},{tolerations},", pod.cpu_milli, mebibytes(pod.memory_bytes))
 }
 

@@ -79,7 +79,7 @@ pub(super) fn groups(dump: &Dump<'_>, cluster: &Cluster, notes: &mut Notes) -> V
         return Vec::new();
     }
     let demanded = demanded(dump);
-    let by_zone = demanded.contains(ZONE) || dump.carried.iter().any(|own| own.kind == "PersistentVolume");
+    let by_zone = demanded.contains(ZONE) || dump.carried.iter().any(|item| item.kind == "PersistentVolume");
     let mut members: BTreeMap<Likeness<'_>, Vec<&Object<'_>>> = BTreeMap::new();
     for node in dump.nodes.iter().filter(|node| is_karpenters(node)) {
         if let Some(likeness) = Likeness::new(node, cluster, by_zone) {
@@ -94,9 +94,9 @@ pub(super) fn groups(dump: &Dump<'_>, cluster: &Cluster, notes: &mut Notes) -> V
             notes.warn(format!("node group {name} is left out with its {count}: no instance type of it is known"));
             continue;
         };
-        let own = |key: &str| OF_KARPENTERS_OWN.iter().any(|prefix| key.starts_with(prefix));
+        let matches = |key: &str| OF_KARPENTERS_OWN.iter().any(|prefix| key.starts_with(prefix));
         let mut labels = groups::common(nodes, groups::all_labels);
-        labels.retain(|(key, _)| match own(key) {
+        labels.retain(|(key, _)| match matches(key) {
             true => demanded.contains(key.as_str()),
             false => groups::is_carried(key, &demanded),
         });
@@ -118,8 +118,8 @@ fn tell(dump: &Dump<'_>, all: &[Group], by_zone: bool, notes: &mut Notes) {
     ));
     let used: BTreeSet<&str> =
         dump.nodes.iter().flat_map(|node| OF_KARPENTER.iter().find_map(|key| node.label(key))).collect();
-    let pools = dump.carried.iter().filter(|own| ["NodePool", "Provisioner"].contains(&&*own.kind));
-    let idle: Vec<&str> = pools.map(|own| own.name.as_str()).filter(|name| !used.contains(name)).collect();
+    let pools = dump.carried.iter().filter(|item| ["NodePool", "Provisioner"].contains(&&*item.kind));
+    let idle: Vec<&str> = pools.map(|pool| pool.name.as_str()).filter(|name| !used.contains(name)).collect();
     if !idle.is_empty() {
         notes.assume(format!(
             "In the policy cluster-autoscaler no node group stands for {}, of which no node runs now.",
@@ -132,9 +132,9 @@ fn tell(dump: &Dump<'_>, all: &[Group], by_zone: bool, notes: &mut Notes) {
 pub(super) fn file(dump: &Dump<'_>) -> DraftFile {
     let mut text = "# The Cluster Autoscaler in place of Karpenter; `nodecast init --from` made it.\n".to_owned();
     text += "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: cluster-autoscaler\n  namespace: kube-system\nspec:\n  replicas: 1\n  selector:\n    matchLabels: { app: cluster-autoscaler }\n  template:\n    metadata:\n      labels: { app: cluster-autoscaler }\n    spec:\n      priorityClassName: system-cluster-critical\n      tolerations:\n      - { key: CriticalAddonsOnly, operator: Exists }\n      containers:\n      - name: cluster-autoscaler\n        image: registry.k8s.io/autoscaling/cluster-autoscaler\n        resources: { requests: { cpu: 100m, memory: 600Mi } }\n";
-    for own in dump.carried.iter().filter(|own| own.kind == "Deployment" && is_of_karpenter(own)) {
+    for item in dump.carried.iter().filter(|item| item.kind == "Deployment" && is_of_karpenter(item)) {
         text += "# Karpenter is gone.\n";
-        stopped(own, &mut text);
+        stopped(item, &mut text);
     }
     DraftFile { name: FILE.into(), text }
 }

@@ -27,7 +27,7 @@ impl StandIns {
     pub(super) fn from_objects(objects: &[Object<'_>]) -> Self {
         let mut shapes: BTreeMap<Controller, BTreeSet<String>> = BTreeMap::new();
         let mut apart = BTreeSet::new();
-        for pod in objects.iter().filter(|own| own.kind == "Pod" && !own.is_deleted() && !has_ended(own)) {
+        for pod in objects.iter().filter(|object| object.kind == "Pod" && !object.is_deleted() && !has_ended(object)) {
             let Some(controller) = controller_of(pod) else { continue };
             if has_claim(pod) {
                 apart.insert(controller.clone());
@@ -35,8 +35,8 @@ impl StandIns {
             shapes.entry(controller).or_default().insert(shape(pod));
         }
         let scaled: BTreeSet<Controller> = objects.iter().filter_map(names_target).collect();
-        let differ = shapes.into_iter().filter(|(own, shapes)| shapes.len() > 1 && !scaled.contains(own));
-        apart.extend(differ.map(|(own, _)| own));
+        let differ = shapes.into_iter().filter(|(key, shapes)| shapes.len() > 1 && !scaled.contains(key));
+        apart.extend(differ.map(|(item, _)| item));
         Self { apart }
     }
 
@@ -73,9 +73,9 @@ fn shape(pod: &Object<'_>) -> String {
     let mut text = String::new();
     for container in containers.flat_map(Node::items) {
         text += container.get("name").and_then(Node::as_text).unwrap_or_default();
-        find(container, &["resources", "requests"]).into_iter().for_each(|own| yaml::document(own, &mut text));
+        find(container, &["resources", "requests"]).into_iter().for_each(|item| yaml::document(item, &mut text));
     }
-    pod.at(&["spec", "nodeSelector"]).into_iter().for_each(|own| yaml::document(own, &mut text));
+    pod.at(&["spec", "nodeSelector"]).into_iter().for_each(|pod| yaml::document(pod, &mut text));
     text
 }
 

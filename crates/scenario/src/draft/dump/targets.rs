@@ -22,7 +22,7 @@ const REFERENCES: [(&str, &str); 3] = [
 /// Kind and `namespace/name` of what an autoscaler scales; KEDA scales Deployments unless it is told otherwise.
 pub(super) fn names_target(object: &Object<'_>) -> Option<Name> {
     let (_, key) = REFERENCES.iter().find(|(kind, _)| *kind == object.kind)?;
-    let text = |own: &str| find(&object.node, &["spec", key, own]).and_then(Node::as_text);
+    let text = |text: &str| find(&object.node, &["spec", key, text]).and_then(Node::as_text);
     Some((text("kind").unwrap_or("Deployment").to_owned(), format!("{}/{}", object.own_namespace(), text("name")?)))
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Targets(BTreeMap<Name, BTreeSet<(String, String)>>);
 impl Targets {
     /// The workloads among `objects` that have an owner, and those that pods of what is not simulated become.
     pub(super) fn new(objects: &[Object<'_>], stand_ins: &StandIns) -> Self {
-        let mut own = Self::default();
+        let mut targets = Self::default();
         for object in objects.iter().filter(|object| !object.is_deleted()) {
             let workload = if SCALED.contains(&&*object.kind) {
                 (object.kind.clone(), object.name.clone())
@@ -43,10 +43,10 @@ impl Targets {
                 continue;
             };
             if let Some(owner) = owner(object) {
-                own.0.entry(owner).or_default().insert(workload);
+                targets.0.entry(owner).or_default().insert(workload);
             }
         }
-        own
+        targets
     }
 
     /// The one workload whose replicas an object of this kind and `namespace/name` sets.
@@ -60,7 +60,7 @@ impl Targets {
         let mut told = BTreeSet::new();
         for object in dump.carried.iter_mut().chain(&mut dump.autoscalers) {
             let Some((_, key)) = REFERENCES.iter().find(|(kind, _)| *kind == object.kind) else { continue };
-            let text = |own: &str| find(&object.node, &["spec", key, own]).and_then(Node::as_text).map(str::to_owned);
+            let text = |text: &str| find(&object.node, &["spec", key, text]).and_then(Node::as_text).map(str::to_owned);
             let (Some(kind), Some(name)) = (text("kind"), text("name")) else { continue };
             if SCALED.contains(&&*kind) {
                 continue;

@@ -127,7 +127,7 @@ fn head(facts: &Facts<'_>, text: &mut String) {
     let _ = writeln!(text, "\nname: {name}");
     let _ = writeln!(text, "region: {}", cluster.region.name);
     match (&facts.wishes.observed, cluster.seen) {
-        (Some(own), _) => observed::head(own, text),
+        (Some(observed), _) => observed::head(observed, text),
         (None, Some(seen)) => {
             let _ = writeln!(text, "start: {seen}         # when the dump was made\nduration: 24h");
         }
@@ -211,53 +211,53 @@ fn groups(facts: &Facts<'_>, text: &mut String) {
 
 /// A group in a list that is indented so far.
 fn one_group(group: &Group, indent: usize, text: &mut String) {
-    let mut own = String::new();
-    let _ = writeln!(own, "- name: {}", word(&group.name));
-    let list = |words: &[String]| words.iter().map(|own| word(own)).collect::<Vec<_>>().join(", ");
-    let _ = writeln!(own, "  managed: {}", group.managed);
-    let _ = writeln!(own, "  instanceTypes: [{}]", list(&group.types));
+    let mut this_text = String::new();
+    let _ = writeln!(this_text, "- name: {}", word(&group.name));
+    let list = |words: &[String]| words.iter().map(|this_word| word(this_word)).collect::<Vec<_>>().join(", ");
+    let _ = writeln!(this_text, "  managed: {}", group.managed);
+    let _ = writeln!(this_text, "  instanceTypes: [{}]", list(&group.types));
     let (least, most) = group.sizes;
-    let _ = writeln!(own, "  min: {least}\n  desired: {}\n  max: {most}", group.desired);
-    purchase(group, &mut own);
+    let _ = writeln!(this_text, "  min: {least}\n  desired: {}\n  max: {most}", group.desired);
+    purchase(group, &mut this_text);
     if !group.zones.is_empty() {
-        let _ = writeln!(own, "  zones: [{}]", list(&group.zones));
+        let _ = writeln!(this_text, "  zones: [{}]", list(&group.zones));
     }
-    let _ = writeln!(own, "  amiFamily: {}", group.family);
+    let _ = writeln!(this_text, "  amiFamily: {}", group.family);
     if let Some(volume) = group.volume {
-        let _ = writeln!(own, "  volumeSize: {volume}                  # GiB");
+        let _ = writeln!(this_text, "  volumeSize: {volume}                  # GiB");
     }
     if let Some(pods) = group.pods {
-        let _ = writeln!(own, "  maxPods: {pods}");
+        let _ = writeln!(this_text, "  maxPods: {pods}");
     }
     if !group.labels.is_empty() {
-        own += "  labels:\n";
+        this_text += "  labels:\n";
         for (key, value) in &group.labels {
-            let _ = writeln!(own, "    {}: {}", word(key), word(value));
+            let _ = writeln!(this_text, "    {}: {}", word(key), word(value));
         }
     }
     if !group.taints.is_empty() {
-        own += "  taints:\n";
+        this_text += "  taints:\n";
         for [key, value, effect] in &group.taints {
-            let _ = writeln!(own, "    - {{ key: {}, value: {}, effect: {effect} }}", word(key), word(value));
+            let _ = writeln!(this_text, "    - {{ key: {}, value: {}, effect: {effect} }}", word(key), word(value));
         }
     }
-    for line in own.lines() {
+    for line in this_text.lines() {
         let _ = writeln!(text, "{:indent$}{line}", "");
     }
 }
 
 /// How a group buys.
 fn purchase(group: &Group, text: &mut String) {
-    let Some(own) = group.purchase else {
+    let Some(purchase) = group.purchase else {
         *text += if group.spot { "  spot: true\n" } else { "" };
         return;
     };
-    let _ = writeln!(text, "  spot: {}%", own.spot_percent);
-    if own.on_demand_base > 0 {
-        let _ = writeln!(text, "  onDemandBase: {}", own.on_demand_base);
+    let _ = writeln!(text, "  spot: {}%", purchase.spot_percent);
+    if purchase.on_demand_base > 0 {
+        let _ = writeln!(text, "  onDemandBase: {}", purchase.on_demand_base);
     }
-    let _ = writeln!(text, "  spotStrategy: {}", own.strategy);
-    if let Some(pools) = own.pools {
+    let _ = writeln!(text, "  spotStrategy: {}", purchase.strategy);
+    if let Some(pools) = purchase.pools {
         let _ = writeln!(text, "  spotPools: {pools}");
     }
     if group.rebalance {
@@ -334,17 +334,17 @@ fn metrics(demand: &Demand, text: &mut String) {
     }
     *text +=
         "\nexternal_metrics:                   # what autoscalers read from outside; a value holds until the next\n";
-    for own in &demand.metrics {
+    for this_metric in &demand.metrics {
         // Only where several are of one name is it said which is meant.
-        let is_one = demand.metrics.iter().filter(|other| other.metric == own.metric).count() == 1;
-        let selector = own.selector.to_string();
+        let is_one = demand.metrics.iter().filter(|other| other.metric == this_metric.metric).count() == 1;
+        let selector = this_metric.selector.to_string();
         let selector = match is_one || selector.is_empty() {
             true => String::new(),
             false => format!(", selector: {}", quoted(&selector)),
         };
-        let object = own.object.filter(|_| !is_one);
-        let object = object.map_or_else(String::new, |own| format!(", object: {}", word(&own.to_string())));
-        let (metric, value) = (word(own.metric.as_str()), number(own.value));
+        let object = this_metric.object.filter(|_| !is_one);
+        let object = object.map_or_else(String::new, |object| format!(", object: {}", word(&object.to_string())));
+        let (metric, value) = (word(this_metric.metric.as_str()), number(this_metric.value));
         let _ = writeln!(text, "  - {{ metric: {metric}{selector}{object}, values: [{{ at: 0s, value: {value} }}] }}");
     }
     for Read { object, trigger, kind, value } in &demand.triggers {
@@ -398,7 +398,7 @@ fn of_autoscaler(facts: &Facts<'_>, flags: &[(String, Vec<String>)], text: &mut 
     let nodes = AutoscalerFlags::nodes_flag(facts.groups);
     let value = |values: &[String]| match values {
         [only] => quoted(only),
-        values => format!("[{}]", values.iter().map(|own| quoted(own)).collect::<Vec<_>>().join(", ")),
+        values => format!("[{}]", values.iter().map(|value| quoted(value)).collect::<Vec<_>>().join(", ")),
     };
     let all = flags.iter().chain(&nodes).map(|(name, values)| format!("{name}: {}", value(values)));
     let all: Vec<String> = all.collect();

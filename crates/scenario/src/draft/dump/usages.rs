@@ -41,20 +41,20 @@ pub(super) fn usages(
     };
     let owners: BTreeMap<String, String> =
         dump.pods.iter().filter_map(|pod| Some((pod.full_name(), owner(pod)?))).collect();
-    let deployments = manifests.deployments.iter().map(|own| own.name.to_string());
+    let deployments = manifests.deployments.iter().map(|deployment| deployment.name.to_string());
     let serving: Vec<String> =
-        deployments.chain(manifests.stateful_sets.iter().map(|own| own.name.to_string())).collect();
+        deployments.chain(manifests.stateful_sets.iter().map(|stateful_set| stateful_set.name.to_string())).collect();
     let has_load = |workload: &str| {
         demand.loads.iter().any(|load| load.workload.to_string() == workload)
             || replayed.iter().any(|load| load.workload == workload)
     };
     let has_memory = |workload: &str| {
-        let of_load = demand.loads.iter().any(|own| own.memory.is_some() && own.workload.to_string() == workload);
-        of_load || demand.memory.iter().any(|own| own.workload.to_string() == workload)
+        let of_load = demand.loads.iter().any(|load| load.memory.is_some() && load.workload.to_string() == workload);
+        of_load || demand.memory.iter().any(|item| item.workload.to_string() == workload)
     };
     let mut sums: BTreeMap<(String, Option<String>), (f64, f64, u32)> = BTreeMap::new();
     for pod in &dump.metrics {
-        let is_unknown = |own: &&String| serving.contains(own) && !(has_load(own) && has_memory(own));
+        let is_unknown = |text: &&String| serving.contains(text) && !(has_load(text) && has_memory(text));
         let Some(workload) = owners.get(&pod.full_name()).filter(is_unknown) else { continue };
         for (container, cores, bytes) in pod.at(&["containers"]).map_or(&[][..], Node::items).iter().filter_map(read) {
             let sum = sums.entry((workload.clone(), container.map(str::to_owned))).or_insert((0.0, 0.0, 0));
@@ -72,15 +72,15 @@ pub(super) fn usages(
         notes
             .assume(format!("{containers} all day what PodMetrics or `kubectl top pods` showed as the dump was made."));
     }
-    for own in &demand.memory {
-        let workload = own.workload.to_string();
-        if own.is_idle && has_load(&workload) || used.iter().any(|used| used.workload == workload) {
+    for memory_user in &demand.memory {
+        let workload = memory_user.workload.to_string();
+        if memory_user.is_idle && has_load(&workload) || used.iter().any(|used| used.workload == workload) {
             continue;
         }
-        let cpu = if own.is_idle { "no CPU" } else { "the CPU that was observed" };
+        let cpu = if memory_user.is_idle { "no CPU" } else { "the CPU that was observed" };
         notes.assume(format!("{workload} uses all day as much memory as its autoscaler measured, and {cpu}."));
-        let (bytes, pods) = (own.memory as f64, own.replicas);
-        used.push(Used { workload, container: None, cores: own.is_idle.then_some(0.0), bytes, pods });
+        let (bytes, pods) = (memory_user.memory as f64, memory_user.replicas);
+        used.push(Used { workload, container: None, cores: memory_user.is_idle.then_some(0.0), bytes, pods });
     }
     used.extend(demand.loads.iter().filter_map(of_load));
     used
@@ -105,15 +105,15 @@ pub(super) fn text(used: &[Used], text: &mut String) {
     }
     *text +=
         "\nusage:                              # of each pod: cores, MiB; one look at the cluster, taken for all day\n";
-    for own in used {
+    for item in used {
         let _ = writeln!(
             text,
             "  - {{ workload: {}, {}{}memory: {{ constant: {:.0} }} }}   # {}",
-            word(&own.workload),
-            own.container.as_ref().map_or_else(String::new, |name| format!("container: {}, ", word(name))),
-            own.cores.map_or_else(String::new, |cores| format!("cpu: {{ constant: {cores:.3} }}, ")),
-            own.bytes / f64::from(1 << 20),
-            counted(u64::from(own.pods), "pod", "pods")
+            word(&item.workload),
+            item.container.as_ref().map_or_else(String::new, |name| format!("container: {}, ", word(name))),
+            item.cores.map_or_else(String::new, |cores| format!("cpu: {{ constant: {cores:.3} }}, ")),
+            item.bytes / f64::from(1 << 20),
+            counted(u64::from(item.pods), "pod", "pods")
         );
     }
 }

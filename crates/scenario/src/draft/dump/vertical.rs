@@ -26,11 +26,11 @@ pub(super) struct Vertical {
 impl Vertical {
     /// Reads the Deployments of the programs, where there are any.
     pub(super) fn new(dump: &Dump<'_>, notes: &mut Notes) -> Self {
-        let mut own = Self::default();
+        let mut vertical = Self::default();
         let deployments = || dump.carried.iter().filter(|object| object.kind == "Deployment");
         let program = |name: &str| deployments().find(|object| images(object).any(|image| tag(image, name).is_some()));
         let release = VerticalPodAutoscalerVersion::default();
-        for (name, flags) in [(RECOMMENDER, &mut own.recommender), (UPDATER, &mut own.updater)] {
+        for (name, flags) in [(RECOMMENDER, &mut vertical.recommender), (UPDATER, &mut vertical.updater)] {
             let Some(deployment) = program(name) else { continue };
             let check = |flag: &str, value: &str| match name {
                 RECOMMENDER => RecommenderSettings::with_flags(release, [(flag, value)]).err(),
@@ -45,9 +45,9 @@ impl Vertical {
                     Some(wrong) => notes.warn(format!("the flag `--{flag}` of {name} is left out: {}", wrong.reason)),
                 }
             }
-            own.version = own.version.or_else(|| version(deployment, name, notes));
+            vertical.version = vertical.version.or_else(|| version(deployment, name, notes));
         }
-        own
+        vertical
     }
 
     /// The line of `versions`.

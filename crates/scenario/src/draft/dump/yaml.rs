@@ -46,10 +46,10 @@ fn block(node: &Node<'_>, indent: usize, text: &mut String) {
 fn value(node: &Node<'_>, indent: usize, text: &mut String) {
     match &node.kind {
         NodeKind::Null => text.push('\n'),
-        NodeKind::Scalar { text: own, plain } => {
+        NodeKind::Scalar { text: this_text, plain } => {
             text.push(' ');
-            let plain = *plain && !own.is_empty() && fits_a_line(own);
-            text.push_str(&if plain { own.to_string() } else { word(own) });
+            let plain = *plain && !this_text.is_empty() && fits_a_line(this_text);
+            text.push_str(&if plain { this_text.to_string() } else { word(this_text) });
             text.push('\n');
         }
         NodeKind::Map(entries) if entries.is_empty() => text.push_str(" {}\n"),

@@ -57,18 +57,18 @@ pub(super) fn of_cloudwatch(bytes: &[u8], file: &str, values: Values) -> Result<
     let help = "export it with `aws cloudwatch get-metric-data --metric-data-queries … --start-time … --end-time … --scan-by TimestampAscending --output json`";
     let answer: CloudWatch = json(bytes, file, "the answer of `aws cloudwatch get-metric-data`", help)?;
     let mut series = Vec::with_capacity(answer.results.len());
-    for own in &answer.results {
-        let wrong = |what: String| ScenarioError::new(format!("{file}: `{}` {what}", own.label)).help(help);
-        if !["", "Complete"].contains(&&*own.status) {
-            return Err(wrong(format!("is {}, so that a part of it is missing", own.status)));
+    for answer in &answer.results {
+        let wrong = |what: String| ScenarioError::new(format!("{file}: `{}` {what}", answer.label)).help(help);
+        if !["", "Complete"].contains(&&*answer.status) {
+            return Err(wrong(format!("is {}, so that a part of it is missing", answer.status)));
         }
-        if own.timestamps.len() != own.values.len() {
+        if answer.timestamps.len() != answer.values.len() {
             return Err(wrong("has another number of timestamps than of values".to_owned()));
         }
-        let instants = own.timestamps.iter().map(|text| instant(text));
+        let instants = answer.timestamps.iter().map(|text| instant(text));
         let instants: Option<Vec<f64>> = instants.collect();
         let instants = instants.ok_or_else(|| wrong("has a timestamp that is no instant".to_owned()))?;
-        series.push(instants.into_iter().zip(own.values.iter().copied().map(Some)).collect());
+        series.push(instants.into_iter().zip(answer.values.iter().copied().map(Some)).collect());
     }
     sum(series, values).map_err(|what| ScenarioError::new(format!("{file}: {what}")).help(help))
 }
@@ -80,7 +80,7 @@ pub(super) fn of_cloudwatch(bytes: &[u8], file: &str, values: Values) -> Result<
 pub(super) fn of_datadog(bytes: &[u8], file: &str, values: Values) -> Result<Recorded, ScenarioError> {
     let help = "export the JSON of a query, for example `curl …/api/v1/query?from=…&to=…&query=sum:trace.http.request.hits{service:web}.as_rate()`";
     let answer: Datadog = json(bytes, file, "the answer of Datadog to a query", help)?;
-    let points = |own: &DatadogSeries| own.pointlist.iter().map(|(at, value)| (at / 1e3, *value)).collect();
+    let points = |datadog_series: &DatadogSeries| datadog_series.pointlist.iter().map(|(at, value)| (at / 1e3, *value)).collect();
     let series = answer.series.iter().map(points).collect();
     sum(series, values).map_err(|what| ScenarioError::new(format!("{file}: {what}")).help(help))
 }
@@ -165,10 +165,10 @@ pub(super) fn json<T: for<'a> Deserialize<'a>>(
 /// Every sample holds for the step of its series; where a series has none it counts nothing.
 fn sum(mut series: Vec<Samples>, values: Values) -> Result<Recorded, &'static str> {
     // CloudWatch gives the newest first unless it is asked otherwise.
-    series.iter_mut().for_each(|own| own.sort_by(|one, other| one.0.total_cmp(&other.0)));
-    let with_step = |own: Samples| {
-        let step = spans::step(std::slice::from_ref(&own));
-        (own, step)
+    series.iter_mut().for_each(|item| item.sort_by(|one, other| one.0.total_cmp(&other.0)));
+    let with_step = |samples: Samples| {
+        let step = spans::step(std::slice::from_ref(&samples));
+        (samples, step)
     };
     let series: Vec<(Samples, f64)> = series.into_iter().map(with_step).collect();
     curve(&series, values)
@@ -177,22 +177,22 @@ fn sum(mut series: Vec<Samples>, values: Values) -> Result<Recorded, &'static st
 /// The sum of series in order of time, each with the time for which one of its samples stands.
 fn curve(series: &[(Samples, f64)], values: Values) -> Result<Recorded, &'static str> {
     let mut curves = Vec::with_capacity(series.len());
-    let first = series.iter().flat_map(|(own, _)| own).map(|(at, _)| *at).fold(f64::INFINITY, f64::min);
-    for (own, period) in series {
-        if own.iter().filter_map(|(_, value)| *value).any(|value| !value.is_finite() || value < 0.0) {
+    let first = series.iter().flat_map(|(key, _)| key).map(|(at, _)| *at).fold(f64::INFINITY, f64::min);
+    for (key, period) in series {
+        if key.iter().filter_map(|(_, value)| *value).any(|value| !value.is_finite() || value < 0.0) {
             return Err("a value is negative or not finite");
         }
-        if own.is_empty() {
+        if key.is_empty() {
             continue;
         }
         if !period.is_finite() {
             return Err("a curve needs at least two samples of each series");
         }
-        if own.windows(2).any(|pair| pair[1].0 <= pair[0].0) {
+        if key.windows(2).any(|pair| pair[1].0 <= pair[0].0) {
             return Err("two samples of a series have one time");
         }
-        let own: Samples = own.iter().map(|(at, value)| (at - first, *value)).collect();
-        curves.push(spans::held(&own, *period, values));
+        let samples: Samples = key.iter().map(|(at, value)| (at - first, *value)).collect();
+        curves.push(spans::held(&samples, *period, values));
     }
     if curves.is_empty() {
         return Err("there is no sample");
@@ -253,10 +253,10 @@ mod tests {
         ] {
             let [one, two, three] = times;
             let text = format!("\u{feff}\"Time\",\"m\",\"reqs\"\n\"{one}\",1,600\n\"{two}\",2,\n\"{three}\",2,300\n");
-            let gap = read(of_table(text.as_bytes(), "t.csv", "reqs", Values::Totals).map(|own| own.0));
+            let gap = read(of_table(text.as_bytes(), "t.csv", "reqs", Values::Totals).map(|table| table.0));
             assert_eq!(gap, Ok(vec![(0, 2.0), (300, 0.0), (600, 1.0), (900, 0.0)]), "{one}");
         }
-        let said = |text: &str| read(of_table(text.as_bytes(), "t.csv", "reqs", Values::Rates).map(|own| own.0));
+        let said = |text: &str| read(of_table(text.as_bytes(), "t.csv", "reqs", Values::Rates).map(|table| table.0));
         assert_eq!(
             said("time,value\n"),
             Err("t.csv:1: the header has no column `reqs`, but `time` and `value`".to_owned())

@@ -13,8 +13,8 @@ const STEPS_OF_A_SHAPE: i64 = 100;
 const HOUR: f64 = 3_600.0;
 
 /// From one rate to another in a straight line, then on at the last rate.
-pub(crate) fn ramp(reading: &mut Reading<'_, '_>, fields: Fields<'_, '_>, own: Ramp) -> Result<Curve, ScenarioError> {
-    let Ramp { from, to, over, every } = own;
+pub(crate) fn ramp(reading: &mut Reading<'_, '_>, fields: Fields<'_, '_>, ramp: Ramp) -> Result<Curve, ScenarioError> {
+    let Ramp { from, to, over, every } = ramp;
     let every = every.unwrap_or_else(|| part_of(over));
     check_count_over(reading, place(fields, &["every", "over"]), over, every, 1)?;
     let seconds = over.as_secs_f64();
@@ -27,8 +27,8 @@ pub(crate) fn ramp(reading: &mut Reading<'_, '_>, fields: Fields<'_, '_>, own: R
 }
 
 /// A wave around a mean, which it crosses upwards at the load's start; where it would be negative, 0.
-pub(crate) fn sine(reading: &mut Reading<'_, '_>, fields: Fields<'_, '_>, own: Sine) -> Result<Curve, ScenarioError> {
-    let Sine { mean, amplitude, period, every } = own;
+pub(crate) fn sine(reading: &mut Reading<'_, '_>, fields: Fields<'_, '_>, sine: Sine) -> Result<Curve, ScenarioError> {
+    let Sine { mean, amplitude, period, every } = sine;
     let every = every.unwrap_or_else(|| part_of(period));
     check_count(reading, place(fields, &["every", "period"]), every, 1)?;
     let turn = 2.0 * std::f64::consts::PI / period.as_secs_f64();
@@ -42,10 +42,10 @@ pub(crate) fn sine(reading: &mut Reading<'_, '_>, fields: Fields<'_, '_>, own: S
 pub(crate) fn diurnal(
     reading: &mut Reading<'_, '_>,
     fields: Fields<'_, '_>,
-    own: Diurnal,
+    diurnal: Diurnal,
 ) -> Result<Curve, ScenarioError> {
-    let Diurnal { night, peak, weekend, time_zone, every, .. } = own;
-    let peak_at = own.peak_at.as_secs_f64() / HOUR;
+    let Diurnal { night, peak, weekend, time_zone, every, .. } = diurnal;
+    let peak_at = diurnal.peak_at.as_secs_f64() / HOUR;
     check_count(reading, place(fields, &["every"]), every, 1)?;
     let span = reading.span;
     Ok(Curve::sampled(every, span.length, |begin, end| {
@@ -60,8 +60,8 @@ pub(crate) fn diurnal(
 }
 
 /// A base rate, and every so often a higher one for a while; the first burst comes after `first`, at once unless given.
-pub(crate) fn burst(reading: &mut Reading<'_, '_>, fields: Fields<'_, '_>, own: Burst) -> Result<Curve, ScenarioError> {
-    let Burst { base, peak, every, length: (length, at), first: mut from } = own;
+pub(crate) fn burst(reading: &mut Reading<'_, '_>, fields: Fields<'_, '_>, burst: Burst) -> Result<Curve, ScenarioError> {
+    let Burst { base, peak, every, length: (length, at), first: mut from } = burst;
     if length >= every {
         return Err(reading
             .error(at, format!("a burst of {length} every {every} never ends"))

@@ -18,7 +18,7 @@ fn gaps<T>(samples: &[(f64, T)]) -> impl Iterator<Item = f64> {
 /// The step of a query: the gap that there is most often, to the millisecond, and the shorter of those that there are as often. Those who
 /// answer queries leave samples out and shift none. Infinite without a gap.
 pub(super) fn step<T>(series: &[Vec<(f64, T)>]) -> f64 {
-    let mut all: Vec<f64> = series.iter().flat_map(|own| gaps(own)).collect();
+    let mut all: Vec<f64> = series.iter().flat_map(|item| gaps(item)).collect();
     all.sort_by(f64::total_cmp);
     let (mut best, mut most) = (f64::INFINITY, 0);
     for alike in all.chunk_by(|a, b| libm::round(a * 1e3).to_bits() == libm::round(b * 1e3).to_bits()) {
@@ -42,7 +42,7 @@ pub(super) fn held(samples: &[(f64, Option<f64>)], period: f64, values: Values) 
     let mut steps: Vec<CurveStep> = Vec::new();
     for (place, (at, value)) in samples.iter().enumerate() {
         let Some(value) = value else { continue };
-        let next = samples.get(place + 1).map(|own| own.0).filter(|next| next - at <= period * LATE);
+        let next = samples.get(place + 1).map(|sample| sample.0).filter(|next| next - at <= period * LATE);
         let until = next.unwrap_or(at + period);
         let rate = if values == Values::Totals { value / (until - at) } else { *value };
         let from = SimDuration::from_secs_f64(*at);
@@ -92,7 +92,7 @@ mod tests {
     fn totals_are_kept_whatever_their_rows_stand_for() {
         let days = [(0.0, 86_400.0), (86_400.0, 86_400.0), (169_200.0, 86_400.0)];
         let held = rates(&days, 86_400.0, Values::Totals);
-        assert_eq!(held.iter().map(|own| own.0).collect::<Vec<_>>(), [0, 86_400, 169_200, 255_600]);
+        assert_eq!(held.iter().map(|item| item.0).collect::<Vec<_>>(), [0, 86_400, 169_200, 255_600]);
         assert!((held[1].1 * 82_800.0 - 86_400.0).abs() < 1e-6);
     }
 

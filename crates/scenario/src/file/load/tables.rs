@@ -193,12 +193,12 @@ fn sum_of_series(series: &[Series]) -> Result<Recorded, &'static str> {
     if !first.is_finite() || !step.is_finite() {
         return Err("a curve needs a series with at least two samples");
     }
-    if all.iter().any(|own| own.windows(2).any(|pair| pair[1].0 <= pair[0].0)) {
+    if all.iter().any(|item| item.windows(2).any(|pair| pair[1].0 <= pair[0].0)) {
         return Err("the times of a series do not rise");
     }
-    let counted = |own: &Vec<(f64, Option<f64>)>| {
-        let own: Vec<_> = own.iter().map(|(at, rate)| (at - first, *rate)).collect();
-        spans::held(&own, step, Values::Rates)
+    let counted = |item: &Vec<(f64, Option<f64>)>| {
+        let item: Vec<_> = item.iter().map(|(at, rate)| (at - first, *rate)).collect();
+        spans::held(&item, step, Values::Rates)
     };
     Ok((Curve::sum(&all.iter().map(counted).collect::<Vec<_>>()), first))
 }
@@ -269,7 +269,7 @@ mod tests {
         let late = br#"[{"values":[[0,"1"],[60,"1"],[61,"1"],[120,"1"],[180,"1"]]}]"#;
         let late = read(&curve_of_matrix(late, "p.json").unwrap().0);
         assert_eq!(late.last(), Some(&(240, 0.0)));
-        assert!(late.iter().all(|own| own.0 == 240 || own.1 > 0.0), "{late:?}");
+        assert!(late.iter().all(|item| item.0 == 240 || item.1 > 0.0), "{late:?}");
         let alone = br#"[{"metric":{},"values":[[100,"1"],[160,"2"]]}]"#;
         assert_eq!(read(&curve_of_matrix(alone, "p.json").unwrap().0), [(0, 1.0), (60, 2.0), (120, 0.0)]);
     }

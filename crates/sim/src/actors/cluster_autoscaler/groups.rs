@@ -83,19 +83,19 @@ pub(super) struct KnownGroups {
 impl KnownGroups {
     pub(super) fn new(setup: &Setup<'_>) -> Self {
         let Autoscaler::ClusterAutoscaler(settings) = &setup.autoscaler else { return Self::default() };
-        let known = |(position, own): (usize, &NodeGroup)| {
-            let tags = pairs(&own.tags);
+        let known = |(position, node_group): (usize, &NodeGroup)| {
+            let tags = pairs(&node_group.tags);
             Some(KnownGroup {
                 position,
-                name: own.name,
-                auto_scaling_group: Symbol::new(&own.auto_scaling_group_name()),
-                limits: limits(&settings.flags, own)?,
+                name: node_group.name,
+                auto_scaling_group: Symbol::new(&node_group.auto_scaling_group_name()),
+                limits: limits(&settings.flags, node_group)?,
                 desired: 0,
                 instances: Vec::new(),
                 remembered: Vec::new(),
                 forgotten: true,
                 last_resize: None,
-                template: template(setup, own, &tags).map(Arc::new),
+                template: template(setup, node_group, &tags).map(Arc::new),
                 options: aws::options(&tags),
                 revision: 0,
             })
@@ -131,13 +131,13 @@ fn pairs(tags: &Labels) -> Vec<(String, String)> {
 }
 
 /// The limits of a group: its own, or those that a flag sets; `None` for one that the autoscaler does not find.
-fn limits(flags: &Flags, own: &NodeGroup) -> Option<(i64, i64)> {
-    flags.discovery.limits(own, (i64::from(own.min_size), i64::from(own.max_size)))
+fn limits(flags: &Flags, node_group: &NodeGroup) -> Option<(i64, i64)> {
+    flags.discovery.limits(node_group, (i64::from(node_group.min_size), i64::from(node_group.max_size)))
 }
 
 /// What the provider makes of a group without nodes: the first type and the first zone stand for all.
-fn template(setup: &Setup<'_>, own: &NodeGroup, tags: &[(String, String)]) -> Option<NodeTemplate> {
-    let facts = &setup.region.instance_type(*own.instance_types.first()?)?.facts;
+fn template(setup: &Setup<'_>, node_group: &NodeGroup, tags: &[(String, String)]) -> Option<NodeTemplate> {
+    let facts = &setup.region.instance_type(*node_group.instance_types.first()?)?.facts;
     let nvidia = facts.gpu.filter(|gpu| gpu.manufacturer.as_str() == "nvidia");
     let instance_type = TemplateType {
         name: facts.name,
@@ -146,16 +146,16 @@ fn template(setup: &Setup<'_>, own: &NodeGroup, tags: &[(String, String)]) -> Op
         memory_mib: i64::from(facts.memory_mib),
         gpus: nvidia.map_or(0, |gpu| i64::from(gpu.count)),
     };
-    let zone = *GroupSpec::new(own, &setup.scenario.zones, &setup.region).zones.first()?;
-    let managed = own.managed.then(|| ManagedGroup {
-        name: own.name.to_string(),
-        labels: own.labels.clone(),
-        taints: own.taints.clone(),
-        capacity_type: if own.distribution.is_spot() { "SPOT" } else { "ON_DEMAND" }.to_owned(),
-        ami_type: ami_type(own.ami_family, facts.arch, nvidia.is_some()),
+    let zone = *GroupSpec::new(node_group, &setup.scenario.zones, &setup.region).zones.first()?;
+    let managed = node_group.managed.then(|| ManagedGroup {
+        name: node_group.name.to_string(),
+        labels: node_group.labels.clone(),
+        taints: node_group.taints.clone(),
+        capacity_type: if node_group.distribution.is_spot() { "SPOT" } else { "ON_DEMAND" }.to_owned(),
+        ami_type: ami_type(node_group.ami_family, facts.arch, nvidia.is_some()),
         version: setup.policy.versions.kubernetes.to_string(),
         disk_size: None,
-        tags: pairs(&own.own_tags),
+        tags: pairs(&node_group.own_tags),
     });
     let region = setup.region.name;
     let description = GroupDescription { instance_type: &instance_type, region, zone, tags, managed: managed.as_ref() };
@@ -232,13 +232,13 @@ fn read(sim: &mut Sim<'_>, autoscaler: &mut AutoscalerLoop, lists: Lists<'_>, no
 /// Takes over the limits of a group and what its nodes would be, if somebody has changed it.
 fn take_update(sim: &Sim<'_>, autoscaler: &mut AutoscalerLoop, lists: Lists<'_>, at: usize) {
     let known = &autoscaler.groups.groups[at];
-    let (own, revision) = lists.node_groups.now(known.position);
+    let (item, revision) = lists.node_groups.now(known.position);
     let Autoscaler::ClusterAutoscaler(settings) = &sim.setup.autoscaler else { return };
     if known.revision == revision {
         return;
     }
-    let limits = limits(&settings.flags, own).unwrap_or(known.limits);
-    let template = template(sim.setup, own, &pairs(&own.tags)).map(Arc::new);
+    let limits = limits(&settings.flags, item).unwrap_or(known.limits);
+    let template = template(sim.setup, item, &pairs(&item.tags)).map(Arc::new);
     let known = &mut autoscaler.groups.groups[at];
     (known.limits, known.template, known.revision) = (limits, template, revision);
 }
@@ -407,8 +407,8 @@ impl GroupActions for Calls<'_, '_> {
             self.set_desired(group, desired, "Cluster Autoscaler gives up instances that do not come")?;
         }
         for id in &calls.terminate {
-            let found = self.known(group).instances.iter().find(|own| own.name == *id);
-            let Some(instance) = found.and_then(|own| own.instance) else { continue };
+            let found = self.known(group).instances.iter().find(|instance| instance.name == *id);
+            let Some(instance) = found.and_then(|instance| instance.instance) else { continue };
             let node = self.sim.ec2.instance(instance).node;
             end_instance(self.sim, self.autoscaler, now, group, node)?;
         }

@@ -185,13 +185,13 @@ pub(in crate::actors) fn scale_up(
         let view = seen.group(at);
         let skipped = report.skipped.iter().find(|(group, _)| *group == at).map(|(_, reason)| reason.text());
         let refused =
-            report.refusals.iter().find(|own| own.group == at && asked.is_some_and(|pod| own.pods.contains(&pod)));
+            report.refusals.iter().find(|refusal| refusal.group == at && asked.is_some_and(|pod| refusal.pods.contains(&pod)));
         let grown = report.grown.iter().find(|growth| growth.group == at);
         GroupAnswer {
             group: view.id,
             size: (view.target, view.max),
             skipped,
-            refused: refused.map_or_else(Vec::new, |own| own.reasons.clone()),
+            refused: refused.map_or_else(Vec::new, |refused| refused.reasons.clone()),
             option: option(&iteration, at, asked),
             grows_to: grown.map(|growth| growth.to),
         }
@@ -207,15 +207,15 @@ pub(in crate::actors) fn scale_up(
 fn option(iteration: &Iteration, group: usize, asked: Option<usize>) -> Option<OptionAnswer> {
     let report = &iteration.scale_up;
     let position = report.options.iter().position(|option| option.group == group)?;
-    let own = &report.options[position];
+    let option = &report.options[position];
     let of_round = |round: &nodecast_cluster_autoscaler::expander::Round| {
         let (_, figure) = round.figures.iter().find(|(at, _)| *at == position)?;
         Some((round.filter.to_string(), *figure, round.left.contains(&position)))
     };
     Some(OptionAnswer {
-        nodes: own.nodes,
-        pods: own.pods.len(),
-        helps: asked.is_some_and(|pod| own.pods.contains(&pod)),
+        nodes: option.nodes,
+        pods: option.pods.len(),
+        helps: asked.is_some_and(|pod| option.pods.contains(&pod)),
         rounds: report.rounds.iter().filter_map(of_round).collect(),
     })
 }
@@ -238,8 +238,8 @@ pub(in crate::actors) fn scale_down(
     let found = report.nodes.get(at).cloned().unwrap_or_default();
     let view = seen.view(at);
     let group = view.group.map(|group| {
-        let own = seen.group(group);
-        (own.id, own.target, own.min)
+        let group = seen.group(group);
+        (group.id, group.target, group.min)
     });
     let in_cooldown = report.result == ScaleDownResult::InCooldown;
     let deletion = report.deletions.iter().find(|deletion| deletion.node == at);
@@ -255,6 +255,6 @@ pub(in crate::actors) fn scale_down(
         noted: autoscaler.noted.of_node(node).map(str::to_owned),
         cooldown_until: Some(program.cooldown_until()).filter(|until| in_cooldown && *until > now),
         goes: deletion.is_some(),
-        evicts: deletion.map_or_else(Vec::new, |own| own.evict.iter().map(|&pod| seen.pod(pod)).collect()),
+        evicts: deletion.map_or_else(Vec::new, |deletion| deletion.evict.iter().map(|&pod| seen.pod(pod)).collect()),
     })
 }

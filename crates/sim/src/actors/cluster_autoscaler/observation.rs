@@ -260,7 +260,7 @@ fn is_gone(sim: &Sim<'_>, pod: PodId) -> bool {
 
 fn daemon_sets(sim: &Sim<'_>, autoscaler: &mut AutoscalerLoop, flags: &Flags) -> Vec<DaemonSetView> {
     let all = sim.world.daemon_sets();
-    let all: Vec<_> = all.map(|(id, own)| (id, own.name.name, Arc::clone(&own.template))).collect();
+    let all: Vec<_> = all.map(|(id, group)| (id, group.name.name, Arc::clone(&group.template))).collect();
     let view = |(id, name, template)| DaemonSetView {
         name,
         pods: traits_of(sim, autoscaler, id, (&template, PodVolumes::default()), flags),

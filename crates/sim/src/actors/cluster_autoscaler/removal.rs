@@ -242,8 +242,8 @@ fn look_again(
 /// Evicts pods of DaemonSets as far as that works: all of them or none unless they say otherwise themselves.
 fn evict_daemons(sim: &mut Sim<'_>, now: SimTime, daemons: &[PodId], all: bool) {
     for &pod in daemons {
-        let own = sim.world.pod(pod).spec.annotations.get(Symbol::new(DAEMON_EVICTION));
-        if own.map_or(all, |own| own == well_known::TRUE) {
+        let annotation = sim.world.pod(pod).spec.annotations.get(Symbol::new(DAEMON_EVICTION));
+        if annotation.map_or(all, |annotation| annotation == well_known::TRUE) {
             eviction::evict(sim, now, pod, "Cluster Autoscaler drains its node");
         }
     }

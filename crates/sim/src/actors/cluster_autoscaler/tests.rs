@@ -142,9 +142,9 @@ fn iteration_ends_with_two_calls_about_status() {
         let mut context = Context::new(&setup);
         crate::actors::begin(&mut context);
         run_until(&mut context, seconds(95));
-        let own = &context.cluster_autoscaler;
-        let [before, last] = own.starts;
-        (own.call_limit().map(|limit| limit.used().calls), own.iterations, last - before)
+        let cluster_autoscaler = &context.cluster_autoscaler;
+        let [before, last] = cluster_autoscaler.starts;
+        (cluster_autoscaler.call_limit().map(|limit| limit.used().calls), cluster_autoscaler.iterations, last - before)
     };
     let (status, none) = (calls(""), calls(", write-status-configmap: false"));
     assert_eq!(status.0, Some(2 * status.1), "no iteration is under way");

@@ -27,11 +27,11 @@ pub(in crate::actors) fn apply<'s>(
 ) {
     let name = ObjectName { namespace: plan.job.namespace, name: plan.job.name };
     let triggers = plan.job.triggers.len();
-    if let Some(known) = jobs.all.iter().position(|own| !own.retired && own.name() == name) {
-        let own = &mut jobs.all[known];
-        let before = std::mem::replace(&mut own.plan, plan);
-        own.memory = vec![TriggerMemory::default(); triggers];
-        let workload = own.workload;
+    if let Some(known) = jobs.all.iter().position(|job| !job.retired && job.name() == name) {
+        let job = &mut jobs.all[known];
+        let before = std::mem::replace(&mut job.plan, plan);
+        job.memory = vec![TriggerMemory::default(); triggers];
+        let workload = job.workload;
         sim.world.note(now, EventKind::ManifestApplied, Some(workload), format!("ScaledJob {name}"));
         return change(sim, controllers, jobs, queues, now, known, &before.job);
     }
@@ -88,15 +88,15 @@ fn change(
         jobs.all[index].revision = revision;
         jobs.all[index].form += 1;
     }
-    let own = &mut jobs.all[index];
-    if own.plan.job.paused {
+    let job = &mut jobs.all[index];
+    if job.plan.job.paused {
         return jobs.stop_polling(sim, index);
     }
     if !changed && !before.paused {
         return;
     }
-    let of_former = std::mem::replace(&mut own.rolled_out, own.form) != own.form;
-    if of_former && !own.plan.job.gradual_rollout {
+    let of_former = std::mem::replace(&mut job.rolled_out, job.form) != job.form;
+    if of_former && !job.plan.job.gradual_rollout {
         delete_former(sim, controllers, jobs, queues, now, index);
     }
     jobs.stop_polling(sim, index);
@@ -114,8 +114,8 @@ fn delete_former(
     now: SimTime,
     index: usize,
 ) {
-    let own = &mut jobs.all[index];
-    let (workload, form) = (own.workload, own.form);
+    let this_job = &mut jobs.all[index];
+    let (workload, form) = (this_job.workload, this_job.form);
     controllers.forget_ended(sim, workload);
     let all = std::mem::take(&mut jobs.all[index].jobs);
     let (stay, go): (Vec<Job<'_>>, Vec<Job<'_>>) = all.into_iter().partition(|job| job.form == form);

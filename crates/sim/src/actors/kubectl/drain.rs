@@ -70,9 +70,9 @@ pub(in crate::actors) fn begin(sim: &mut Sim<'_>, drains: &mut Drains, now: SimT
 
 /// It takes up the next node, and goes on as far as it can at once.
 fn go_on(sim: &mut Sim<'_>, drains: &mut Drains, now: SimTime, number: usize) {
-    while let Some(own) = drains.0.get_mut(number) {
-        let force = own.options.force;
-        let Some(node) = own.next.pop_front() else { return };
+    while let Some(this_drain) = drains.0.get_mut(number) {
+        let force = this_drain.options.force;
+        let Some(node) = this_drain.next.pop_front() else { return };
         match pods_to_evict(sim, node, force) {
             Ok(refused) => {
                 let drain = OfNode { node, began: now, refused, leaving: Vec::new(), failure: None };
@@ -104,7 +104,7 @@ fn pods_to_evict(sim: &Sim<'_>, node: NodeId, force: bool) -> Result<Vec<PodId>,
 /// Looks again at the node that is being drained.
 pub(in crate::actors) fn look(sim: &mut Sim<'_>, drains: &mut Drains, now: SimTime, number: u32) {
     let number = number as usize;
-    let Some(drain) = drains.0.get_mut(number).and_then(|own| own.now.take()) else { return };
+    let Some(drain) = drains.0.get_mut(number).and_then(|drain| drain.now.take()) else { return };
     if take_step(sim, drains, now, number, drain) {
         go_on(sim, drains, now, number);
     }
@@ -128,7 +128,7 @@ fn take_step(sim: &mut Sim<'_>, drains: &mut Drains, now: SimTime, number: usize
         }
         drain.leaving.retain(|&pod| there(sim, pod));
     }
-    let timeout = drains.0.get(number).and_then(|own| own.options.timeout);
+    let timeout = drains.0.get(number).and_then(|drain| drain.options.timeout);
     if sim.world.node(drain.node).phase > NodePhase::Registered {
         // The node is gone, and its pods with it.
         return true;
@@ -146,8 +146,8 @@ fn take_step(sim: &mut Sim<'_>, drains: &mut Drains, now: SimTime, number: usize
         return true;
     }
     sim.queue.schedule_in(LOOK, class::PEOPLE, Event::DrainLook(number as u32));
-    if let Some(own) = drains.0.get_mut(number) {
-        own.now = Some(drain);
+    if let Some(this_drain) = drains.0.get_mut(number) {
+        this_drain.now = Some(drain);
     }
     false
 }

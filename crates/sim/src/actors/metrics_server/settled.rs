@@ -63,7 +63,7 @@ impl Settled {
     fn count(&mut self, Place { node, request_milli }: Place, change: i64) {
         self.pods += change;
         self.request_milli += i128::from(request_milli * change);
-        match self.on.iter_mut().find(|(own, _)| *own == node) {
+        match self.on.iter_mut().find(|(key, _)| *key == node) {
             Some((_, pods)) => *pods += change,
             None => self.on.push((node, change)),
         }

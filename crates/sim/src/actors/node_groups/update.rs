@@ -222,7 +222,7 @@ fn scale_up(
 
 /// Whether every zone has a new Ready node. One that had more nodes than others gets none, and needs none.
 fn covers_zones(zones: &[Symbol], (new, old): (&[Symbol], &[Symbol]), desired: u32) -> bool {
-    let count = |zone: &Symbol| new.iter().chain(old).filter(|own| *own == zone).count();
+    let count = |zone: &Symbol| new.iter().chain(old).filter(|item| *item == zone).count();
     let most = zones.iter().map(count).max().unwrap_or(0);
     let is_full = (new.len() + old.len()) as u32 >= desired;
     zones.iter().all(|zone| new.contains(zone) || is_full && count(zone) == most)

@@ -27,8 +27,8 @@ struct Counter {
 impl RequestCounters {
     /// Shares out what the workload has answered since the last time.
     pub(in crate::actors) fn settle(&mut self, workload: WorkloadId, loads: &[LoadLoop]) {
-        let own = loads.iter().filter(|load| load.id == Some(workload));
-        let answered: f64 = own.map(|load| load.model.completed()).sum();
+        let this_load = loads.iter().filter(|load| load.id == Some(workload));
+        let answered: f64 = this_load.map(|load| load.model.completed()).sum();
         let counter = self.workloads.entry(workload).or_default();
         let total = libm::floor(answered + ROUNDING) as u64;
         counter.share_out(total.saturating_sub(counter.total));
@@ -63,9 +63,9 @@ impl Counter {
         for (position, &pod) in self.ready.iter().enumerate() {
             // The rest goes to the pods whose turn it is.
             let after_turn = (position + self.ready.len() - self.turn) % self.ready.len();
-            let own = each + u64::from(after_turn < rest);
-            if own > 0 {
-                *self.of_pod.entry(pod).or_default() += own;
+            let item = each + u64::from(after_turn < rest);
+            if item > 0 {
+                *self.of_pod.entry(pod).or_default() += item;
             }
         }
         self.turn = (self.turn + rest) % self.ready.len();

@@ -118,7 +118,7 @@ fn read_metric(
         }
         MetricSource::External { metric, selector } => {
             match parts.prometheus.adapted(parts.sim, now, (*metric, selector.as_ref())) {
-                Some(Ok(elements)) => series(elements.iter().map(|own| own.value).collect()),
+                Some(Ok(elements)) => series(elements.iter().map(|element| element.value).collect()),
                 Some(Err(why)) => MetricRead::Failed(why),
                 None => stated(parts.sim, now, spec.namespace, source),
             }
@@ -127,10 +127,10 @@ fn read_metric(
             match parts.prometheus.adapted(parts.sim, now, (*metric, selector.as_ref())) {
                 Some(Ok(elements)) => {
                     let kind = Symbol::new(&object.kind.as_str().to_ascii_lowercase());
-                    let own = |element: &&Element| {
+                    let matches = |element: &&Element| {
                         is_in(element, spec.namespace) && element.labels.get(kind) == Some(object.name)
                     };
-                    series(elements.iter().filter(own).map(|own| own.value).collect())
+                    series(elements.iter().filter(matches).map(|element| element.value).collect())
                 }
                 Some(Err(why)) => MetricRead::Failed(why),
                 None => stated(parts.sim, now, spec.namespace, source),
@@ -156,7 +156,7 @@ fn series(values: Vec<f64>) -> MetricRead {
 
 /// Whether an element belongs to the namespace; one without the label is taken to.
 fn is_in(element: &Element, namespace: Symbol) -> bool {
-    element.labels.get(Symbol::new("namespace")).is_none_or(|own| own == namespace)
+    element.labels.get(Symbol::new("namespace")).is_none_or(|label| label == namespace)
 }
 
 /// The values of the pods; those without one are missing.
@@ -261,10 +261,10 @@ fn metered_sample(
     };
     let part = |milli: i64| match container {
         None => milli,
-        Some(own) if is_memory => milli.saturating_sub(usages.memory_of_others(sim, pod, own)),
-        Some(own) => cpu_of_container(sim, metrics, usages, now, (pod, milli), own),
+        Some(container) if is_memory => milli.saturating_sub(usages.memory_of_others(sim, pod, container)),
+        Some(container) => cpu_of_container(sim, metrics, usages, now, (pod, milli), container),
     };
-    sample.map(|own| Sample { milli: part(own.milli).max(0), ..own })
+    sample.map(|sample| Sample { milli: part(sample.milli).max(0), ..sample })
 }
 
 /// What a container uses of the CPU of its pod: the one that does the work all of it but for what is stated of the others, another what is
@@ -277,12 +277,12 @@ fn cpu_of_container(
     (pod, of_pod): (PodId, i64),
     container: &str,
 ) -> i64 {
-    let (own, all) = usages.stated_cpu(sim, metrics, pod, container);
+    let (item, all) = usages.stated_cpu(sim, metrics, pod, container);
     let works = sim.world.pod(pod).spec.working_container().is_some_and(|worker| worker.name == container);
     if works {
-        of_pod.saturating_sub(all - own)
+        of_pod.saturating_sub(all - item)
     } else {
-        of_pod.min(own + usages.start_up_of(sim, now, pod, container))
+        of_pod.min(item + usages.start_up_of(sim, now, pod, container))
     }
 }
 
@@ -314,7 +314,7 @@ fn of_container(
     room: &mut Reading,
 ) -> MetricRead {
     let lacks = |name: &str| {
-        let mut known = pods.iter().zip(&samples).filter(|(_, own)| own.sample.is_some());
+        let mut known = pods.iter().zip(&samples).filter(|(_, pod)| pod.sample.is_some());
         known.find(|(pod, _)| !sim.world.pod(**pod).spec.has_container(name)).map(|(pod, _)| *pod)
     };
     let Some((name, pod)) = container.and_then(|name| Some((name, lacks(name)?))) else {

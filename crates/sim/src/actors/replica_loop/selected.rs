@@ -21,11 +21,11 @@ impl ReplicaLoops<'_> {
 
     /// Whether another autoscaler looks at a pod that this one looks at, which the controller refuses from Kubernetes 1.26 on.
     pub(super) fn is_ambiguous(&self, sim: &Sim<'_>, index: u32) -> bool {
-        let own = &self.all[index as usize];
+        let replica_loop = &self.all[index as usize];
         if !sim.setup.policy.versions.kubernetes.has(KubernetesBehaviour::HpaAmbiguousSelector) {
             return false;
         }
-        own.has_rival || own.target.is_some_and(|target| self.shares_pods(sim, target))
+        replica_loop.has_rival || replica_loop.target.is_some_and(|target| self.shares_pods(sim, target))
     }
 
     /// Whether the target of another autoscaler shares pods with this one.
@@ -48,9 +48,9 @@ impl ReplicaLoops<'_> {
         for (_, target) in self.scales() {
             *scalers.entry(target).or_default() += 1;
         }
-        for own in &mut self.all {
-            let others = |target| scalers.get(&target).copied().unwrap_or(0) - u32::from(!own.retired);
-            own.has_rival = own.target.is_some_and(|target| others(target) > 0);
+        for replica_loop in &mut self.all {
+            let others = |target| scalers.get(&target).copied().unwrap_or(0) - u32::from(!replica_loop.retired);
+            replica_loop.has_rival = replica_loop.target.is_some_and(|target| others(target) > 0);
         }
     }
 }

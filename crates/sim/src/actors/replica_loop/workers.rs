@@ -40,11 +40,11 @@ impl Workers {
     }
 
     /// Takes up an autoscaler that is due now and whose pass takes `own` besides the wait for metrics: when it has its metrics.
-    pub(super) fn take_up(&mut self, now: SimTime, own: SimDuration) -> SimTime {
+    pub(super) fn take_up(&mut self, now: SimTime, duration: SimDuration) -> SimTime {
         let Some(free_at) = self.free_at.iter_mut().min() else { return now };
         let begin = now.max(*free_at);
         let has_metrics = begin + self.metrics_call;
-        *free_at = has_metrics + own;
+        *free_at = has_metrics + duration;
         self.passes.passes += 1;
         self.passes.delayed += u64::from(begin > now);
         self.passes.longest = self.passes.longest.max(begin - now);
@@ -75,8 +75,8 @@ mod tests {
         let mut workers = workers(3, 400);
         let now = SimTime::ZERO + SimDuration::from_secs(20);
         let after = |at: SimTime| (at - now).as_micros() / 1_000;
-        let own = SimDuration::from_millis(100);
-        let metrics: Vec<i64> = (0..7).map(|_| after(workers.take_up(now, own))).collect();
+        let duration = SimDuration::from_millis(100);
+        let metrics: Vec<i64> = (0..7).map(|_| after(workers.take_up(now, duration))).collect();
         assert_eq!(metrics, [400, 400, 400, 900, 900, 900, 1_400]);
         assert_eq!((workers.passes.delayed, workers.passes.longest), (4, SimDuration::from_secs(1)));
     }

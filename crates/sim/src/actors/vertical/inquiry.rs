@@ -80,15 +80,15 @@ pub(in crate::actors) fn vertical(
     let groups = vertical.groups(sim, workload);
     let all = groups.iter().flat_map(|group| &group.pods);
     let seen = all.clone().count();
-    let own = all.clone().find(|own| own.uid == sim.pod_uid(pod));
-    let (resize, name) = (own.and_then(|own| own.resize), own.map(|own| own.name));
+    let item = all.clone().find(|item| item.uid == sim.pod_uid(pod));
+    let (resize, name) = (item.and_then(|item| item.resize), item.map(|item| item.name));
     let limits = vertical.limits_of(vpa.name.namespace);
     let view = UpdaterView { now: vertical.calendar(now), vpa: &vpa, limits: &limits, groups: &groups };
     let mut updater = vertical.updater.clone();
     let pods = vertical.named_pods(sim, workload);
     let ranked = updater.run(&view, &mut ApiServerView { sim, controllers, vertical, pods });
-    let found = ranked.into_iter().find(|own| Some(own.pod) == name);
-    let (verdict, priority) = found.map_or((Verdict::Filtered, Priority::default()), |own| (own.verdict, own.priority));
+    let found = ranked.into_iter().find(|item| Some(item.pod) == name);
+    let (verdict, priority) = found.map_or((Verdict::Filtered, Priority::default()), |vertical_answer| (vertical_answer.verdict, vertical_answer.priority));
     let settings = &vertical.updating;
     Some(VerticalAnswer {
         name: vpa.name,
@@ -106,14 +106,14 @@ impl Vertical {
         let states = container_states(&sim.world.pod(pod).spec);
         let limits = self.limits_of(vpa.name.namespace);
         let capped = cap(vpa.recommendation.as_deref().unwrap_or_default(), vpa, &states, &limits).unwrap_or_default();
-        let answer = |own: &super::ContainerState| ContainerAnswer {
-            name: own.name,
-            requests: own.requests.clone(),
-            recommended: capped.container(own.name).cloned(),
+        let answer = |container_state: &super::ContainerState| ContainerAnswer {
+            name: container_state.name,
+            requests: container_state.requests.clone(),
+            recommended: capped.container(container_state.name).cloned(),
             caps: capped
                 .caps
                 .iter()
-                .filter(|(name, ..)| *name == own.name)
+                .filter(|(name, ..)| *name == container_state.name)
                 .map(|(_, name, cap)| (*name, *cap))
                 .collect(),
         };

@@ -81,7 +81,7 @@ impl Rates {
 impl Observed {
     /// The place of a container among those that were seen.
     fn place(&mut self, container: Symbol) -> usize {
-        let known = self.used.iter().position(|own| own.container == container);
+        let known = self.used.iter().position(|container_usage| container_usage.container == container);
         known.unwrap_or_else(|| {
             self.used.push(ContainerUsage { container, known: (false, false), sum: (0, None), pods: 0, run: ((None, None), 0) });
             self.used.len() - 1
@@ -90,7 +90,7 @@ impl Observed {
 
     /// Whether it is known how much CPU and how much memory a container uses that was seen; `None` for another.
     pub(super) fn known(&self, container: Symbol) -> Option<(bool, bool)> {
-        self.used.iter().find(|own| own.container == container).map(|own| own.known)
+        self.used.iter().find(|container_usage| container_usage.container == container).map(|item| item.known)
     }
 }
 
@@ -100,19 +100,19 @@ impl Vertical {
         let at = self.calendar(now);
         let (world, vertical) = (&sim.world, self);
         let pods = &world.workload(target).pods;
-        let own = &mut vertical.autoscalers[place];
+        let autoscaler = &mut vertical.autoscalers[place];
         let there: BTreeSet<PodId> = pods.iter().copied().collect();
-        let gone: SmallVec<[PodId; 4]> = own.pods.keys().filter(|pod| !there.contains(pod)).copied().collect();
+        let gone: SmallVec<[PodId; 4]> = autoscaler.pods.keys().filter(|pod| !there.contains(pod)).copied().collect();
         for pod in gone {
-            if let Some(tracked) = own.pods.remove(&pod) {
-                own.recommender.remove_pod(tracked.name);
+            if let Some(tracked) = autoscaler.pods.remove(&pod) {
+                autoscaler.recommender.remove_pod(tracked.name);
                 vertical.terminations.remove(&pod);
             }
         }
         for &pod in pods {
             let state = world.pod(pod);
             let name = || ObjectName { namespace: state.namespace, name: Symbol::new(world.pod_name(pod)) };
-            let tracked = own.pods.entry(pod).or_insert_with(|| Tracked::new(name(), state.revision));
+            let tracked = autoscaler.pods.entry(pod).or_insert_with(|| Tracked::new(name(), state.revision));
             let runs = state.phase == PodPhase::Running && state.is_active();
             tracked.runs_since = state.started.filter(|_| runs);
             if tracked.spec == Some(state.spec_id) {
@@ -120,17 +120,17 @@ impl Vertical {
             }
             tracked.spec = Some(state.spec_id);
             let containers = || state.spec.containers.iter();
-            let requests = containers().map(|own| (Symbol::new(&own.name), own.effective_requests().cpu_milli()));
-            own.recommender.add_pod(tracked.name, &labels(&state.spec.labels, state.revision), requests, at);
+            let requests = containers().map(|container| (Symbol::new(&container.name), container.effective_requests().cpu_milli()));
+            autoscaler.recommender.add_pod(tracked.name, &labels(&state.spec.labels, state.revision), requests, at);
             let read = containers().filter_map(|container| {
                 let name = Symbol::new(&container.name);
-                let known = own.stated.of_container(&state.spec, name);
-                let seen = own.observed.place(name);
-                let of_any = &mut own.observed.used[seen].known;
+                let known = autoscaler.stated.of_container(&state.spec, name);
+                let seen = autoscaler.observed.place(name);
+                let of_any = &mut autoscaler.observed.used[seen].known;
                 *of_any = (of_any.0 || known.0, of_any.1 || known.1);
                 let limits = [container.limits.find(ResourceName::MEMORY), state.spec.pod_limit(ResourceName::MEMORY)];
                 Some(ReadContainer {
-                    slot: own.recommender.slot(tracked.name, name)?,
+                    slot: autoscaler.recommender.slot(tracked.name, name)?,
                     seen,
                     known,
                     limit: limits.into_iter().flatten().min().unwrap_or(i64::MAX),
@@ -143,19 +143,19 @@ impl Vertical {
     /// Writes down what is recommended, now and then.
     pub(super) fn note(&mut self, sim: &mut Sim<'_>, now: SimTime, (place, target): (usize, WorkloadId)) {
         let every = reported_every(sim.setup.scenario.duration).max(sim.setup.sample_interval);
-        let own = &mut self.autoscalers[place];
-        if own.observed.reported.is_some_and(|last| now - last < every) {
+        let autoscaler = &mut self.autoscalers[place];
+        if autoscaler.observed.reported.is_some_and(|last| now - last < every) {
             return;
         }
-        own.observed.reported = Some(now);
+        autoscaler.observed.reported = Some(now);
         self.write(sim, now, (place, target));
     }
 
     fn write(&mut self, sim: &mut Sim<'_>, now: SimTime, (place, target): (usize, WorkloadId)) {
-        let own = &self.autoscalers[place];
-        let Some(facts) = own.facts else { return };
+        let autoscaler = &self.autoscalers[place];
+        let Some(facts) = autoscaler.facts else { return };
         let mut samples = Vec::new();
-        for recommended in own.spec.recommendation.iter().flatten() {
+        for recommended in autoscaler.spec.recommendation.iter().flatten() {
             let mut request = Resources::new();
             let mut pods = 0_i64;
             for &pod in &sim.world.workload(target).pods {
@@ -168,7 +168,7 @@ impl Vertical {
                     request.add(&Resources::cpu_memory(requests.cpu_milli(), requests.memory_bytes()));
                 }
             }
-            let used = own.observed.used.iter().find(|seen| seen.container == recommended.container);
+            let used = autoscaler.observed.used.iter().find(|seen| seen.container == recommended.container);
             samples.push(RecommendationSample {
                 at: now,
                 container: recommended.container,
@@ -189,14 +189,14 @@ impl Vertical {
     /// The last row of the report: what is recommended as the run ends.
     pub(in crate::actors) fn end(&mut self, sim: &mut Sim<'_>, now: SimTime) {
         for place in 0..self.autoscalers.len() {
-            let own = &self.autoscalers[place];
-            if let Some(target) = own.target.filter(|_| !own.retired && own.observed.reported != Some(now)) {
+            let autoscaler = &self.autoscalers[place];
+            if let Some(target) = autoscaler.target.filter(|_| !autoscaler.retired && autoscaler.observed.reported != Some(now)) {
                 self.write(sim, now, (place, target));
             }
             let world = &mut sim.world;
-            let own = &self.autoscalers[place];
-            for seen in &own.observed.used {
-                if let Some(facts) = own.facts {
+            let autoscaler = &self.autoscalers[place];
+            for seen in &autoscaler.observed.used {
+                if let Some(facts) = autoscaler.facts {
                     world.note_use(facts, seen.container, seen.run.0, seen.run.1);
                 }
             }
@@ -222,14 +222,14 @@ impl Vertical {
         pod: PodId,
     ) -> Division {
         let total = metrics.used_by_replica(loads, now, target);
-        let own = &self.autoscalers[place];
-        let naming = own.usages.iter().filter_map(|&at| Some((at, usages.all[at].container?)));
+        let autoscaler = &self.autoscalers[place];
+        let naming = autoscaler.usages.iter().filter_map(|&at| Some((at, usages.all[at].container?)));
         let naming: SmallVec<[(usize, Symbol); 2]> = naming.collect();
         let used: SmallVec<[i128; 2]> = naming.iter().map(|(at, _)| metrics.used_by_usage(*at, now)).collect();
         let spec = &sim.world.pod(pod).spec;
         let mut stated: SmallVec<[i64; 2]> = spec.containers.iter().map(|_| 0).collect();
         let mut shared = WHOLE as i64;
-        if let Some((before, by_usage)) = &own.observed.totals
+        if let Some((before, by_usage)) = &autoscaler.observed.totals
             && total > *before
             && by_usage.len() == used.len()
         {
@@ -250,7 +250,7 @@ impl Vertical {
                 let mut weights = usage_loop::weights(sim, pod, ResourceName::CPU);
                 // What is left over, as what pods use more while they start, is used by those of which something is known.
                 for (weight, container) in weights.iter_mut().zip(&spec.containers) {
-                    if !own.stated.of_container(spec, Symbol::new(&container.name)).0 {
+                    if !autoscaler.stated.of_container(spec, Symbol::new(&container.name)).0 {
                         *weight = 0;
                     }
                 }
@@ -279,8 +279,8 @@ impl Vertical {
         let (usages, usages_of) = (&usages.all, &usages.of);
         let load = loads_of.indices(target).first().map(|&load| &loads[load]);
         let ready = world.workload(target).ready;
-        let own = &mut self.autoscalers[place];
-        let Autoscaler { pods, recommender, observed, stated, .. } = own;
+        let autoscaler = &mut self.autoscalers[place];
+        let Autoscaler { pods, recommender, observed, stated, .. } = autoscaler;
         let knows_memory = stated.of_any().1;
         observed.used.iter_mut().for_each(|seen| (seen.sum, seen.pods) = ((0, None), 0));
         let mut memory = MemoryOf::default();
@@ -309,7 +309,7 @@ impl Vertical {
                 }
                 let seen = &mut observed.used[container.seen];
                 seen.add((milli, bytes), |name, amounts, looks| {
-                    if let Some(facts) = own.facts {
+                    if let Some(facts) = autoscaler.facts {
                         world.note_use(facts, name, amounts, looks);
                     }
                 });

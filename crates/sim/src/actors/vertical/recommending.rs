@@ -23,8 +23,8 @@ impl Vertical {
         let interval = self.recommending.interval;
         sim.queue.schedule_in(interval, class::REPLICA_AUTOSCALER, VerticalEvent::Recommend);
         for place in 0..self.autoscalers.len() {
-            let own = &self.autoscalers[place];
-            let Some(target) = own.target.filter(|_| own.is_recommended_for()) else { continue };
+            let autoscaler = &self.autoscalers[place];
+            let Some(target) = autoscaler.target.filter(|_| autoscaler.is_recommended_for()) else { continue };
             self.follow_pods(sim, now, (place, target));
             self.read(sim, loads, metrics, usages, now, (place, target));
             self.conclude(sim, now, (place, target));
@@ -34,14 +34,14 @@ impl Vertical {
     /// A look is over: what it recommends is worked out.
     fn conclude(&mut self, sim: &mut Sim<'_>, now: SimTime, (place, target): (usize, WorkloadId)) {
         let at = self.calendar(now);
-        let own = &mut self.autoscalers[place];
-        own.recommender.forget(at);
-        let recommends = |own: &Autoscaler| own.spec.recommendation.as_ref().is_some_and(|all| !all.is_empty());
-        let before = recommends(own);
-        let recommended = own.recommender.recommend(&own.spec, &own.selector);
-        own.spec.recommendation = Some(own.without_unknown(recommended));
-        if !before && recommends(own) {
-            let message = format!("VerticalPodAutoscaler {}", own.spec.name);
+        let autoscaler = &mut self.autoscalers[place];
+        autoscaler.recommender.forget(at);
+        let recommends = |autoscaler: &Autoscaler| autoscaler.spec.recommendation.as_ref().is_some_and(|all| !all.is_empty());
+        let before = recommends(autoscaler);
+        let recommended = autoscaler.recommender.recommend(&autoscaler.spec, &autoscaler.selector);
+        autoscaler.spec.recommendation = Some(autoscaler.without_unknown(recommended));
+        if !before && recommends(autoscaler) {
+            let message = format!("VerticalPodAutoscaler {}", autoscaler.spec.name);
             sim.world.note(now, EventKind::RecommendationProvided, Some(target), message);
         }
         self.note(sim, now, (place, target));
@@ -62,7 +62,7 @@ impl Autoscaler {
         mut recommended: Vec<ContainerRecommendation>,
     ) -> Vec<ContainerRecommendation> {
         let known = |container| self.observed.known(container).unwrap_or_else(|| self.stated.of_any());
-        recommended.retain(|own| known(own.container) != (false, false));
+        recommended.retain(|item| known(item.container) != (false, false));
         for container in &mut recommended {
             let (cpu, memory) = known(container.container);
             let unknown = [(ResourceName::CPU, cpu), (ResourceName::MEMORY, memory)];

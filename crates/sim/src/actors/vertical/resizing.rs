@@ -51,13 +51,13 @@ struct Waiting {
 impl Resizes {
     /// How far the kubelet is with the resize of a pod; `None` if it has nothing to do.
     pub(super) fn condition(&self, pod: PodId) -> Option<ResizeCondition> {
-        self.waiting.get(&pod).map(|own| own.condition)
+        self.waiting.get(&pod).map(|waiting| waiting.condition)
     }
 
     /// What a pod is to become once there is room.
     pub(super) fn deferred(&self, pod: PodId) -> Option<&PodSpec> {
-        let waiting = self.waiting.get(&pod).filter(|own| own.condition != ResizeCondition::Infeasible);
-        waiting.map(|own| &*own.wanted)
+        let waiting = self.waiting.get(&pod).filter(|waiting| waiting.condition != ResizeCondition::Infeasible);
+        waiting.map(|waiting| &*waiting.wanted)
     }
 }
 
@@ -69,18 +69,18 @@ fn keeps_quality(before: &PodSpec, after: &PodSpec) -> bool {
 /// Whether pods request nothing, and whether every container has limits that are its requests.
 fn quality(spec: &PodSpec) -> (bool, bool) {
     const BOTH: [ResourceName; 2] = [ResourceName::CPU, ResourceName::MEMORY];
-    let containers = || spec.containers.iter().chain(spec.init_containers.iter().map(|own| &own.container));
+    let containers = || spec.containers.iter().chain(spec.init_containers.iter().map(|init_container| &init_container.container));
     let states_nothing =
-        containers().all(|own| BOTH.iter().all(|&name| own.requests.get(name) == 0 && own.limits.get(name) == 0));
-    let guaranteed = containers().all(|own| {
-        let requests = own.effective_requests();
-        BOTH.iter().all(|&name| own.limits.get(name) > 0 && own.limits.get(name) == requests.get(name))
+        containers().all(|container| BOTH.iter().all(|&name| container.requests.get(name) == 0 && container.limits.get(name) == 0));
+    let guaranteed = containers().all(|container| {
+        let requests = container.effective_requests();
+        BOTH.iter().all(|&name| container.limits.get(name) > 0 && container.limits.get(name) == requests.get(name))
     });
     (states_nothing, guaranteed)
 }
 
 fn lowers_memory_limit(before: &PodSpec, after: &PodSpec) -> bool {
-    let limit = |own: &crate::domain::Container| own.limits.find(ResourceName::MEMORY).unwrap_or(i64::MAX);
+    let limit = |container: &crate::domain::Container| container.limits.find(ResourceName::MEMORY).unwrap_or(i64::MAX);
     before.containers.iter().zip(&after.containers).any(|(before, after)| limit(after) < limit(before))
 }
 
@@ -175,7 +175,7 @@ fn condition(parts: &mut Resizing<'_, '_>, now: SimTime, pod: PodId, wanted: &Po
     }
     let for_requests = parts.metrics.memory_for_requests(parts.sim, parts.loads, now, pod);
     let used = parts.usages.memory_of_containers(parts.sim, pod, for_requests)?;
-    let limits = wanted.containers.iter().map(|own| own.limits.find(ResourceName::MEMORY));
+    let limits = wanted.containers.iter().map(|container| container.limits.find(ResourceName::MEMORY));
     let too_low = used.iter().zip(limits).any(|(used, limit)| limit.is_some_and(|limit| *used > limit));
     too_low.then_some(ResizeCondition::Error)
 }

@@ -17,14 +17,14 @@ struct UsageModel {
 
 impl UsageModel {
     fn new<'p>(whole: bool, plans: impl Iterator<Item = &'p UsagePlan>) -> Self {
-        let mut own = Self { whole, named: SmallVec::new() };
+        let mut usage_model = Self { whole, named: SmallVec::new() };
         for plan in plans {
             match plan.container {
-                Some(name) => own.named.push(name),
-                None => own.whole = true,
+                Some(name) => usage_model.named.push(name),
+                None => usage_model.whole = true,
             }
         }
-        own
+        usage_model
     }
 
     fn says_something(&self) -> bool {
@@ -81,7 +81,7 @@ mod tests {
         let [a, b] = ["a", "b"].map(Symbol::new);
         let container = |name: Symbol| Container { name: name.to_string(), ..Container::default() };
         let spec = PodSpec { containers: vec![container(a), container(b)], ..PodSpec::default() };
-        let said = |own: &UsageModel| [a, b].map(|name| own.says_of(&spec, name));
+        let said = |usage_model: &UsageModel| [a, b].map(|name| usage_model.says_of(&spec, name));
         assert_eq!(said(&UsageModel::default()), [false, false]);
         assert_eq!(said(&UsageModel { whole: false, named: [a].into_iter().collect() }), [true, false]);
         assert_eq!(said(&UsageModel { whole: true, named: [a].into_iter().collect() }), [true, true]);

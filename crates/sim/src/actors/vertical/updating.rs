@@ -22,9 +22,9 @@ pub(in crate::actors) fn update(parts: &mut Resizing<'_, '_>, now: SimTime) {
     parts.sim.queue.schedule_in(parts.vertical.updating.interval, class::REPLICA_AUTOSCALER, VerticalEvent::Update);
     resizing::try_again(parts, now);
     for place in 0..parts.vertical.autoscalers.len() {
-        let own = &parts.vertical.autoscalers[place];
-        let mode = parts.vertical.updating.mode(&own.spec.update);
-        let Some(target) = own.target.filter(|_| !own.retired && acts(mode)) else { continue };
+        let autoscaler = &parts.vertical.autoscalers[place];
+        let mode = parts.vertical.updating.mode(&autoscaler.spec.update);
+        let Some(target) = autoscaler.target.filter(|_| !autoscaler.retired && acts(mode)) else { continue };
         // Of several for one workload only one counts.
         if parts.vertical.position(target) == Some(place) && parts.vertical.wants_a_look(parts.sim, now, (place, target)) {
             pass(parts, now, (place, target));
@@ -36,9 +36,9 @@ impl Vertical {
     /// Whether a pod wants a change: it requests what is out of bounds, has had a quick kill or a resize that has not come off, or it is old enough
     /// for any change that is large enough. What pods request is looked at once for all that request the same.
     fn wants_a_look(&self, sim: &Sim<'_>, now: SimTime, (place, target): (usize, WorkloadId)) -> bool {
-        let own = &self.autoscalers[place];
-        let recommendation = own.spec.recommendation.as_deref().unwrap_or_default();
-        let limits = self.limits_of(own.spec.name.namespace);
+        let autoscaler = &self.autoscalers[place];
+        let recommendation = autoscaler.spec.recommendation.as_deref().unwrap_or_default();
+        let limits = self.limits_of(autoscaler.spec.name.namespace);
         let looked_at = |pod: &&PodId| {
             let state = sim.world.pod(**pod);
             state.node.is_some() && state.is_active()
@@ -103,7 +103,7 @@ impl Vertical {
     /// The name of a pod, where the recommender has it already as that has it.
     fn name_of(&self, sim: &Sim<'_>, pod: PodId) -> ObjectName {
         let state = sim.world.pod(pod);
-        let known = self.position(state.workload).and_then(|own| self.autoscalers[own].pods.get(&pod));
+        let known = self.position(state.workload).and_then(|position| self.autoscalers[position].pods.get(&pod));
         let name = || Symbol::new(sim.world.pod_name(pod));
         known.map_or_else(|| ObjectName { namespace: state.namespace, name: name() }, |known| known.name)
     }
@@ -144,8 +144,8 @@ impl Vertical {
 
 /// Whether there are fewer pods than the updater ever touches, whatever controls each.
 fn is_left_alone(vertical: &Vertical, place: usize, pods: usize) -> bool {
-    let (own, settings) = (&vertical.autoscalers[place], &vertical.updating);
-    let least = own.spec.update.min_replicas.unwrap_or(settings.min_replicas);
+    let (autoscaler, settings) = (&vertical.autoscalers[place], &vertical.updating);
+    let least = autoscaler.spec.update.min_replicas.unwrap_or(settings.min_replicas);
     !settings.skips_budget() && (pods as i64) < i64::from(least)
 }
 
@@ -195,9 +195,9 @@ impl Answers for Api<'_, '_, '_> {
 /// A look at every pod of one VerticalPodAutoscaler.
 fn pass(parts: &mut Resizing<'_, '_>, now: SimTime, (place, target): (usize, WorkloadId)) {
     let groups = parts.vertical.groups(parts.sim, target);
-    let own = &parts.vertical.autoscalers[place];
-    let (vpa, facts) = (own.spec.clone(), own.facts);
-    let pods: BTreeMap<ObjectName, PodId> = own.pods.iter().map(|(&pod, known)| (known.name, pod)).collect();
+    let autoscaler = &parts.vertical.autoscalers[place];
+    let (vpa, facts) = (autoscaler.spec.clone(), autoscaler.facts);
+    let pods: BTreeMap<ObjectName, PodId> = autoscaler.pods.iter().map(|(&pod, known)| (known.name, pod)).collect();
     let at = parts.vertical.calendar(now);
     let limits = parts.vertical.limits_of(vpa.name.namespace);
     let reasons = reasons(&groups, &vpa, &limits);
@@ -209,12 +209,12 @@ fn pass(parts: &mut Resizing<'_, '_>, now: SimTime, (place, target): (usize, Wor
     let means = api.means;
     parts.vertical.updater = updater;
     if let Some(facts) = facts {
-        let own = parts.sim.world.vertical_means(facts);
-        own.evicted += means.evicted;
-        own.refused += means.refused;
-        own.resized += means.resized;
-        own.deferred += means.deferred;
-        own.infeasible += means.infeasible;
+        let vertical_means = parts.sim.world.vertical_means(facts);
+        vertical_means.evicted += means.evicted;
+        vertical_means.refused += means.refused;
+        vertical_means.resized += means.resized;
+        vertical_means.deferred += means.deferred;
+        vertical_means.infeasible += means.infeasible;
     }
 }
 
@@ -224,14 +224,14 @@ fn reasons(groups: &[PodGroup], vpa: &VerticalPodAutoscaler, limits: &NamespaceL
     let pods = groups.iter().flat_map(|group| &group.pods);
     let reason = |pod: &PodToUpdate| {
         let capped = cap(recommendation, vpa, &pod.containers, limits).unwrap_or_default();
-        let parts = pod.containers.iter().filter_map(|own| {
-            let wanted = capped.container(own.name)?;
-            let changes = wanted.target.iter().filter(|(name, amount)| own.requests.get(*name) != *amount);
+        let parts = pod.containers.iter().filter_map(|container| {
+            let wanted = capped.container(container.name)?;
+            let changes = wanted.target.iter().filter(|(name, amount)| container.requests.get(*name) != *amount);
             let changes = changes.map(|(name, amount)| {
-                format!("{} {} to {}", name.0, name.format(own.requests.get(name)), name.format(amount))
+                format!("{} {} to {}", name.0, name.format(container.requests.get(name)), name.format(amount))
             });
             let changes: Vec<String> = changes.collect();
-            (!changes.is_empty()).then(|| format!("{}: {}", own.name, changes.join(", ")))
+            (!changes.is_empty()).then(|| format!("{}: {}", container.name, changes.join(", ")))
         });
         let parts: Vec<String> = parts.collect();
         let asks = priority(&capped, pod);

@@ -41,7 +41,7 @@ pub(in crate::actors) fn apply(
 ) {
     let known = sim.workload_named(daemon_set.name).filter(|id| controllers.daemon_sets.contains_key(id));
     let before = known.and_then(|id| controllers.daemon_sets.get(&id));
-    if let Some(workload) = known.filter(|_| before.is_some_and(|own| own.applied.selector != daemon_set.selector)) {
+    if let Some(workload) = known.filter(|_| before.is_some_and(|daemons| daemons.applied.selector != daemon_set.selector)) {
         sim.world.note(now, EventKind::ManifestApplied, Some(workload), "DaemonSet");
         return refuse_edit(sim, now, workload, "selector");
     }
@@ -78,16 +78,16 @@ impl Controllers {
         let revision = sim.world.revision_of(workload, template);
         sim.world.use_revision(workload, revision);
         sim.world.note(now, EventKind::RolloutStarted, Some(workload), format!("to revision {}", revision + 1));
-        if let Some(own) = self.daemon_sets.get_mut(&workload) {
-            own.rolling = own.applied.max_unavailable.is_some();
+        if let Some(daemon_set) = self.daemon_sets.get_mut(&workload) {
+            daemon_set.rolling = daemon_set.applied.max_unavailable.is_some();
         }
         wake(sim, workload);
     }
 
     /// A pod has become Ready: an update may go on.
     pub(super) fn daemon_ready(&mut self, sim: &mut Sim<'_>, workload: WorkloadId) {
-        let Some(own) = self.daemon_sets.get(&workload).filter(|own| own.rolling) else { return };
-        let min_ready = own.applied.min_ready;
+        let Some(daemon_set) = self.daemon_sets.get(&workload).filter(|daemon_set| daemon_set.rolling) else { return };
+        let min_ready = daemon_set.applied.min_ready;
         wake_after(sim, workload, min_ready);
     }
 
@@ -100,8 +100,8 @@ impl Controllers {
             .iter()
             .all(|&pod| sim.world.pod(pod).revision == current && is_available(sim, now, pod, min_ready));
         if done {
-            if let Some(own) = self.daemon_sets.get_mut(&workload) {
-                own.rolling = false;
+            if let Some(daemon_set) = self.daemon_sets.get_mut(&workload) {
+                daemon_set.rolling = false;
             }
             sim.world.note(now, EventKind::RolloutFinished, Some(workload), format!("revision {}", current + 1));
         }
@@ -134,9 +134,9 @@ fn place_now_or_untainted(
     if wants(sim, workload, node) {
         place(sim, controllers, vertical, now, workload, node);
     } else if stays(sim, node)
-        && let Some(own) = controllers.daemon_sets.get_mut(&workload)
+        && let Some(daemon_set) = controllers.daemon_sets.get_mut(&workload)
     {
-        own.refused.insert(node);
+        daemon_set.refused.insert(node);
     }
 }
 
@@ -148,11 +148,11 @@ pub(in crate::actors) fn node_untainted(
     now: SimTime,
     node: NodeId,
 ) {
-    let refused = controllers.daemon_sets.iter().filter(|(_, own)| own.refused.contains(&node));
+    let refused = controllers.daemon_sets.iter().filter(|(_, key)| key.refused.contains(&node));
     let refused: Vec<WorkloadId> = refused.map(|(workload, _)| *workload).collect();
     for workload in refused.into_iter().filter(|&workload| wants(sim, workload, node)).collect::<Vec<_>>() {
-        if let Some(own) = controllers.daemon_sets.get_mut(&workload) {
-            own.refused.remove(&node);
+        if let Some(daemon_set) = controllers.daemon_sets.get_mut(&workload) {
+            daemon_set.refused.remove(&node);
         }
         place(sim, controllers, vertical, now, workload, node);
     }
@@ -189,12 +189,12 @@ fn manage(
     (node, there): (NodeId, &[PodId]),
 ) {
     let (wanted, stays) = (wants(sim, workload, node), stays(sim, node));
-    if let Some(own) = controllers.daemon_sets.get_mut(&workload) {
+    if let Some(daemon_set) = controllers.daemon_sets.get_mut(&workload) {
         // One that has not registered yet is looked at when it does.
         if wanted {
-            own.refused.remove(&node);
+            daemon_set.refused.remove(&node);
         } else if stays {
-            own.refused.insert(node);
+            daemon_set.refused.insert(node);
         }
     }
     if wanted && there.is_empty() {
@@ -251,12 +251,12 @@ pub(in crate::actors) fn come_back(
     let state = sim.world.pod(pod);
     let Some(node) = state.pinned else { return };
     let workload = state.workload;
-    let there = |&own: &PodId| sim.world.pod(own).pinned == Some(node);
+    let there = |&pod_id: &PodId| sim.world.pod(pod_id).pinned == Some(node);
     if stays(sim, node) && !sim.world.workload(workload).pods.iter().any(there) {
         place(sim, controllers, vertical, now, workload, node);
     }
     // Where no other pod comes, nothing else tells the update that it may be at its end.
-    if controllers.daemon_sets.get(&workload).is_some_and(|own| own.rolling) && !wants(sim, workload, node) {
+    if controllers.daemon_sets.get(&workload).is_some_and(|daemon_set| daemon_set.rolling) && !wants(sim, workload, node) {
         wake(sim, workload);
     }
 }
@@ -285,9 +285,9 @@ pub(in crate::actors) fn reconcile(
     for node in sim.world.live_nodes().to_vec() {
         manage(sim, controllers, vertical, now, workload, (node, of_nodes.get(&node).map_or(&[], Vec::as_slice)));
     }
-    let Some(own) = controllers.daemon_sets.get(&workload).filter(|own| own.rolling) else { return };
-    let (min_ready, most) = (own.applied.min_ready, own.applied.max_unavailable.unwrap_or(IntOrPercent::Count(1)));
-    let surge = own.applied.max_surge;
+    let Some(daemon_set) = controllers.daemon_sets.get(&workload).filter(|daemon_set| daemon_set.rolling) else { return };
+    let (min_ready, most) = (daemon_set.applied.min_ready, daemon_set.applied.max_unavailable.unwrap_or(IntOrPercent::Count(1)));
+    let surge = daemon_set.applied.max_surge;
     let surge = surge.of_rounded_up(of_nodes.len() as i64);
     if surge > 0 {
         surge_step(sim, controllers, vertical, now, (workload, min_ready), &of_nodes, surge);

@@ -127,14 +127,14 @@ impl Controllers {
             refuse_edit(sim, now, workload, "selector");
             return workload;
         }
-        let Some(own) = self.deployments.get_mut(&workload) else { return workload };
-        let replicas = deployment.replicas.or_else(|| own.states_replicas.then_some(1));
-        own.limits = limits(deployment);
-        own.min_ready = deployment.min_ready;
-        own.deadline = deployment.progress_deadline;
-        own.states_replicas = deployment.replicas.is_some();
-        let same_template = own.applied == deployment.template;
-        own.applied = Arc::clone(&deployment.template);
+        let Some(this_deployment) = self.deployments.get_mut(&workload) else { return workload };
+        let replicas = deployment.replicas.or_else(|| this_deployment.states_replicas.then_some(1));
+        this_deployment.limits = limits(deployment);
+        this_deployment.min_ready = deployment.min_ready;
+        this_deployment.deadline = deployment.progress_deadline;
+        this_deployment.states_replicas = deployment.replicas.is_some();
+        let same_template = this_deployment.applied == deployment.template;
+        this_deployment.applied = Arc::clone(&deployment.template);
         if let Some(replicas) = replicas.filter(|&replicas| replicas != sim.world.workload(workload).replicas) {
             sim.world.set_replicas(workload, replicas, now, EventKind::ReplicasSet, "the manifest says so");
         }
@@ -153,7 +153,7 @@ impl Controllers {
     /// Pods are made from this template from now on: a ReplicaSet that has it already is taken up again.
     fn take_template(&mut self, sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId, template: &PodSpec) {
         let template = super::owned_template(template, OwnerKind::ReplicaSet);
-        let Some(own) = self.deployments.get_mut(&workload) else { return };
+        let Some(deployment) = self.deployments.get_mut(&workload) else { return };
         // Of a dump's template the label says another hash than of the same one that is applied later.
         let bare = |template: &PodSpec| {
             let mut bare = template.clone();
@@ -162,15 +162,15 @@ impl Controllers {
         };
         let wanted = bare(&template);
         let same = |set: &ReplicaSet| bare(&set.template) == wanted;
-        let known = own.sets.iter().position(same);
+        let known = deployment.sets.iter().position(same);
         let revision = match known {
             Some(known) => {
-                own.sets[known].created = own.sets[known].created.max(now);
+                deployment.sets[known].created = deployment.sets[known].created.max(now);
                 known as u32
             }
             None => {
                 let template = Arc::new(template);
-                own.sets.push(ReplicaSet {
+                deployment.sets.push(ReplicaSet {
                     template: Arc::clone(&template),
                     replicas: 0,
                     created: now,
@@ -180,9 +180,9 @@ impl Controllers {
                 sim.world.add_revision(workload, template)
             }
         };
-        own.rolling = true;
-        own.progress = Progress { moved: now, ..Progress::default() };
-        let (limits, deadline) = (own.limits, own.deadline);
+        deployment.rolling = true;
+        deployment.progress = Progress { moved: now, ..Progress::default() };
+        let (limits, deadline) = (deployment.limits, deployment.deadline);
         super::wake_after(sim, workload, deadline);
         sim.world.use_revision(workload, revision);
         let how = match limits {
@@ -205,8 +205,8 @@ impl Controllers {
         revision: u32,
     ) {
         self.begin_if_changed(sim, now, workload, revision);
-        let Some(own) = self.deployments.get(&workload).filter(|own| own.rolling) else { return };
-        let min_ready = own.min_ready;
+        let Some(deployment) = self.deployments.get(&workload).filter(|deployment| deployment.rolling) else { return };
+        let min_ready = deployment.min_ready;
         super::wake_after(sim, workload, min_ready);
     }
 
@@ -214,14 +214,14 @@ impl Controllers {
     ///
     /// Source: `progress.go`, `syncRolloutStatus`; `deployment_util.go`, `DeploymentProgressing` and `DeploymentTimedOut`.
     fn watch_progress(&mut self, sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId, current: u32) {
-        let Some(own) = self.deployments.get(&workload).filter(|own| own.rolling) else { return };
-        let (deadline, mut progress) = (own.deadline, own.progress);
+        let Some(deployment) = self.deployments.get(&workload).filter(|deployment| deployment.rolling) else { return };
+        let (deadline, mut progress) = (deployment.deadline, deployment.progress);
         let mut pods = [0; 4];
         for &pod in &sim.world.workload(workload).pods {
             let state = sim.world.pod(pod);
             pods[usize::from(state.revision != current)] += usize::from(state.is_active());
             pods[2] += usize::from(state.is_active() && state.is_ready());
-            pods[3] += usize::from(is_available(sim, now, pod, own.min_ready));
+            pods[3] += usize::from(is_available(sim, now, pod, deployment.min_ready));
         }
         let before = std::mem::replace(&mut progress.pods, pods);
         if pods[0] > before[0] || pods[1] < before[1] || pods[2] > before[2] || pods[3] > before[3] {
@@ -239,8 +239,8 @@ impl Controllers {
             );
             sim.world.note(now, EventKind::RolloutStalled, Some(workload), message);
         }
-        if let Some(own) = self.deployments.get_mut(&workload) {
-            own.progress = progress;
+        if let Some(deployment) = self.deployments.get_mut(&workload) {
+            deployment.progress = progress;
         }
     }
 
@@ -248,25 +248,25 @@ impl Controllers {
     /// to the node of another.
     pub fn stalled(&self, sim: &Sim<'_>, volumes: &Volumes) -> Vec<(ObjectName, Option<Symbol>)> {
         let all = self.deployments.iter();
-        let overdue = all.filter(|(_, own)| own.rolling && own.progress.overdue);
+        let overdue = all.filter(|(_, deployed)| deployed.rolling && deployed.progress.overdue);
         let told = overdue.map(|(&workload, _)| {
-            let own = sim.world.workload(workload);
-            (own.name, own.pods.iter().find_map(|&pod| volumes.waits_for(sim, pod)))
+            let workload = sim.world.workload(workload);
+            (workload.name, workload.pods.iter().find_map(|&pod| volumes.waits_for(sim, pod)))
         });
         told.collect()
     }
 
     /// A ReplicaSet has made or deleted pods: a rollout may go on.
     pub(super) fn set_changed(&mut self, sim: &mut Sim<'_>, workload: WorkloadId) {
-        if self.deployments.get(&workload).is_some_and(|own| own.rolling) {
+        if self.deployments.get(&workload).is_some_and(|deployment| deployment.rolling) {
             wake(sim, workload);
         }
     }
 
     /// How many pods a ReplicaSet is to have.
     pub(super) fn wanted(&self, workload: WorkloadId, revision: u32) -> i64 {
-        let own = self.deployments.get(&workload);
-        own.and_then(|own| own.sets.get(revision as usize)).map_or(0, |set| set.replicas)
+        let deployment = self.deployments.get(&workload);
+        deployment.and_then(|deployment| deployment.sets.get(revision as usize)).map_or(0, |set| set.replicas)
     }
 }
 
@@ -280,19 +280,19 @@ pub(in crate::actors) fn reconcile(
 ) {
     let replicas = i64::from(sim.world.workload(workload).replicas);
     let current = sim.world.workload(workload).revision as usize;
-    let Some(own) = controllers.deployments.get_mut(&workload) else { return };
-    let has_former = |own: &Deployed| own.sets.iter().enumerate().any(|(set, own)| set != current && own.replicas > 0);
-    let sizes: SmallVec<[i64; 4]> = if own.rolling || has_former(own) {
-        let mut own = own.clone();
-        size_sets(sim, now, workload, &mut own, replicas, current);
-        annotate(&mut own, replicas, current);
-        let sizes = own.sets.iter().map(|set| set.replicas).collect();
-        controllers.deployments.insert(workload, own);
+    let Some(deployment) = controllers.deployments.get_mut(&workload) else { return };
+    let has_former = |deployed: &Deployed| deployed.sets.iter().enumerate().any(|(set, deployed)| set != current && deployed.replicas > 0);
+    let sizes: SmallVec<[i64; 4]> = if deployment.rolling || has_former(deployment) {
+        let mut deployment = deployment.clone();
+        size_sets(sim, now, workload, &mut deployment, replicas, current);
+        annotate(&mut deployment, replicas, current);
+        let sizes = deployment.sets.iter().map(|set| set.replicas).collect();
+        controllers.deployments.insert(workload, deployment);
         sizes
     } else {
-        own.sets[current].replicas = replicas;
-        annotate(own, replicas, current);
-        own.sets.iter().map(|set| set.replicas).collect()
+        deployment.sets[current].replicas = replicas;
+        annotate(deployment, replicas, current);
+        deployment.sets.iter().map(|set| set.replicas).collect()
     };
     for (revision, wanted) in sizes.into_iter().enumerate() {
         fill(sim, controllers, vertical, now, workload, revision as u32, wanted);
@@ -301,9 +301,9 @@ pub(in crate::actors) fn reconcile(
 }
 
 /// What the controller writes down of the count of the time, for [`scale_replica_sets`].
-fn annotate(own: &mut Deployed, replicas: i64, current: usize) {
-    let surge = surge(own, replicas);
-    for (revision, set) in own.sets.iter_mut().enumerate() {
+fn annotate(deployed: &mut Deployed, replicas: i64, current: usize) {
+    let surge = surge(deployed, replicas);
+    for (revision, set) in deployed.sets.iter_mut().enumerate() {
         if set.replicas > 0 || revision == current {
             set.annotated_replicas = replicas;
             set.annotated_maximum = replicas.saturating_add(surge);
@@ -311,34 +311,34 @@ fn annotate(own: &mut Deployed, replicas: i64, current: usize) {
     }
 }
 
-fn surge(own: &Deployed, replicas: i64) -> i64 {
-    own.limits.map_or(0, |(surge, unavailable)| RollingLimits::new(replicas, surge, unavailable).surge)
+fn surge(deployed: &Deployed, replicas: i64) -> i64 {
+    deployed.limits.map_or(0, |(surge, unavailable)| RollingLimits::new(replicas, surge, unavailable).surge)
 }
 
 /// The sizes in the middle of a rollout; notes its end.
-fn size_sets(sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId, own: &mut Deployed, replicas: i64, current: usize) {
-    let mut views: Vec<ReplicaSetView> = (0..own.sets.len()).map(|set| view(sim, now, workload, own, set)).collect();
+fn size_sets(sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId, deployed: &mut Deployed, replicas: i64, current: usize) {
+    let mut views: Vec<ReplicaSetView> = (0..deployed.sets.len()).map(|set| view(sim, now, workload, deployed, set)).collect();
     let scaled = |view: &ReplicaSetView| view.replicas > 0 && view.annotated_replicas != replicas;
     if views.iter().any(scaled) {
-        let sizes = scale_replica_sets(replicas, surge(own, replicas), &views, Some(current));
+        let sizes = scale_replica_sets(replicas, surge(deployed, replicas), &views, Some(current));
         for (view, size) in views.iter_mut().zip(sizes) {
             view.replicas = size;
             view.available = view.available.min(size);
         }
     }
-    match own.limits {
+    match deployed.limits {
         Some((surge, unavailable)) => {
             roll_to_the_end(&mut views, replicas, RollingLimits::new(replicas, surge, unavailable), current);
         }
         None => recreate(sim, workload, &mut views, replicas, current),
     }
-    for (set, view) in own.sets.iter_mut().zip(&views) {
+    for (set, view) in deployed.sets.iter_mut().zip(&views) {
         set.replicas = view.replicas;
     }
     let complete = views[current].available >= replicas
         && views.iter().enumerate().all(|(set, view)| set == current || view.replicas == 0);
-    if own.rolling && complete {
-        own.rolling = false;
+    if deployed.rolling && complete {
+        deployed.rolling = false;
         sim.world.note(now, EventKind::RolloutFinished, Some(workload), format!("revision {}", current + 1));
     }
 }
@@ -375,10 +375,10 @@ fn recreate(sim: &Sim<'_>, workload: WorkloadId, views: &mut [ReplicaSetView], r
     }
 }
 
-fn view(sim: &Sim<'_>, now: SimTime, workload: WorkloadId, own: &Deployed, revision: usize) -> ReplicaSetView {
-    let set = &own.sets[revision];
+fn view(sim: &Sim<'_>, now: SimTime, workload: WorkloadId, deployed: &Deployed, revision: usize) -> ReplicaSetView {
+    let set = &deployed.sets[revision];
     let pods = active_of(sim, workload, revision as u32);
-    let available = pods.filter(|&pod| is_available(sim, now, pod, own.min_ready)).count() as i64;
+    let available = pods.filter(|&pod| is_available(sim, now, pod, deployed.min_ready)).count() as i64;
     ReplicaSetView {
         replicas: set.replicas,
         available: available.min(set.replicas),

@@ -71,27 +71,27 @@ impl Controllers {
             sim.queue.schedule(until, class::CONTROLLERS, WorkloadEvent::JobExpires(workload));
         }
         let kept = EndedJob { complete: ending.kind == JobOutcomeKind::Complete, until, pods: ending.pods };
-        let own = self.ended_jobs.0.entry(workload).or_default();
-        own.insert(ending.job, kept);
-        let mut gone = expired(own, now);
+        let ended_jobs = self.ended_jobs.0.entry(workload).or_default();
+        ended_jobs.insert(ending.job, kept);
+        let mut gone = expired(ended_jobs, now);
         if let Some(History { successful, failed }) = history {
-            gone.extend(beyond(own, true, successful));
-            gone.extend(beyond(own, false, failed));
+            gone.extend(beyond(ended_jobs, true, successful));
+            gone.extend(beyond(ended_jobs, false, failed));
         }
         delete_pods(sim, &gone);
     }
 
     /// Jobs of the workload go whose time to live is over.
     pub(in crate::actors) fn expire_ended(&mut self, sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId) {
-        let own = self.ended_jobs.0.get_mut(&workload);
-        let gone = own.map(|own| expired(own, now)).unwrap_or_default();
+        let ended_job = self.ended_jobs.0.get_mut(&workload);
+        let gone = ended_job.map(|ended_job| expired(ended_job, now)).unwrap_or_default();
         delete_pods(sim, &gone);
     }
 
     /// All Jobs of the workload that have ended go.
     pub(in crate::actors) fn forget_ended(&mut self, sim: &mut Sim<'_>, workload: WorkloadId) {
-        let own = self.ended_jobs.0.remove(&workload).unwrap_or_default();
-        let gone: Vec<PodId> = own.into_values().flat_map(|job| job.pods).collect();
+        let ended_job = self.ended_jobs.0.remove(&workload).unwrap_or_default();
+        let gone: Vec<PodId> = ended_job.into_values().flat_map(|job| job.pods).collect();
         delete_pods(sim, &gone);
     }
 }
@@ -104,9 +104,9 @@ pub(in crate::actors) fn delete_pods(sim: &mut Sim<'_>, pods: &[PodId]) {
 }
 
 /// Takes out the Jobs whose time to live is over; their pods.
-fn expired(own: &mut BTreeMap<usize, EndedJob>, now: SimTime) -> Vec<PodId> {
+fn expired(ended_jobs: &mut BTreeMap<usize, EndedJob>, now: SimTime) -> Vec<PodId> {
     let mut gone = Vec::new();
-    own.retain(|_, job| {
+    ended_jobs.retain(|_, job| {
         let stays = job.until.is_none_or(|until| until > now);
         if !stays {
             gone.append(&mut job.pods);
@@ -117,10 +117,10 @@ fn expired(own: &mut BTreeMap<usize, EndedJob>, now: SimTime) -> Vec<PodId> {
 }
 
 /// Takes out the oldest Jobs that ended so, until `most` are left; their pods.
-fn beyond(own: &mut BTreeMap<usize, EndedJob>, complete: bool, most: u32) -> Vec<PodId> {
-    let alike: Vec<usize> = own.iter().filter(|(_, job)| job.complete == complete).map(|(&job, _)| job).collect();
+fn beyond(ended_jobs: &mut BTreeMap<usize, EndedJob>, complete: bool, most: u32) -> Vec<PodId> {
+    let alike: Vec<usize> = ended_jobs.iter().filter(|(_, job)| job.complete == complete).map(|(&job, _)| job).collect();
     let many = alike.len().saturating_sub(most as usize);
-    alike.iter().take(many).filter_map(|job| own.remove(job)).flat_map(|job| job.pods).collect()
+    alike.iter().take(many).filter_map(|job| ended_jobs.remove(job)).flat_map(|job| job.pods).collect()
 }
 
 #[cfg(test)]
@@ -145,18 +145,18 @@ mod tests {
 
     #[test]
     fn the_oldest_that_ended_alike_go_first() {
-        let mut own = jobs();
-        assert_eq!(beyond(&mut own, true, 1), [PodId(10), PodId(30)]);
-        assert_eq!(beyond(&mut own, false, 1), []);
-        assert_eq!(beyond(&mut own, false, 0), [PodId(20)]);
-        assert_eq!(own.into_keys().collect::<Vec<_>>(), [4]);
+        let mut jobs = jobs();
+        assert_eq!(beyond(&mut jobs, true, 1), [PodId(10), PodId(30)]);
+        assert_eq!(beyond(&mut jobs, false, 1), []);
+        assert_eq!(beyond(&mut jobs, false, 0), [PodId(20)]);
+        assert_eq!(jobs.into_keys().collect::<Vec<_>>(), [4]);
     }
 
     #[test]
     fn a_job_stays_for_its_time_to_live() {
-        let mut own = jobs();
-        assert_eq!(expired(&mut own, SimTime::ZERO + SimDuration::from_secs(299)), []);
-        assert_eq!(expired(&mut own, SimTime::ZERO + SimDuration::from_secs(300)), [PodId(10)]);
-        assert_eq!(own.len(), 3);
+        let mut jobs = jobs();
+        assert_eq!(expired(&mut jobs, SimTime::ZERO + SimDuration::from_secs(299)), []);
+        assert_eq!(expired(&mut jobs, SimTime::ZERO + SimDuration::from_secs(300)), [PodId(10)]);
+        assert_eq!(jobs.len(), 3);
     }
 }

@@ -113,14 +113,14 @@ impl<P: JobPod> JobState<P> {
     /// unless that waits for its end.
     ///
     /// Source: `isPodFailed`, `onlyReplaceFailedPods`.
-    pub(in crate::actors) fn find_pod(&mut self, spec: &JobSpec, found: FoundJobPod, own: P) {
+    pub(in crate::actors) fn find_pod(&mut self, spec: &JobSpec, found: FoundJobPod, p: P) {
         if !found.deleting {
             if spec.follows_indexes()
                 && let Some(index) = self.indexes.next(spec, SimTime::ZERO)
             {
                 self.indexes.run(index, found.id);
             }
-            self.pods.push(own);
+            self.pods.push(p);
         } else if spec.replaces_ended_only {
             self.leaving.push((found.id, true));
         }
@@ -203,7 +203,7 @@ impl<P: JobPod> JobState<P> {
         let surplus = self.pods.split_off(keep);
         surplus.iter().for_each(|pod| self.indexes.stop(pod.id()));
         if spec.replaces_ended_only {
-            self.leaving.extend(surplus.iter().map(|own| (own.id(), false)));
+            self.leaving.extend(surplus.iter().map(|item| (item.id(), false)));
         }
         surplus
     }
@@ -220,13 +220,13 @@ impl<P: JobPod> JobState<P> {
     ) -> Vec<(PodId, SimTime)> {
         let waits = spec.replaces_ended_only;
         let (mut lost, leaving) = (Vec::new(), &mut self.leaving);
-        self.pods.retain(|own| {
-            let pod = world.pod(own.id());
+        self.pods.retain(|this_pod| {
+            let pod = world.pod(this_pod.id());
             let active = pod.is_active();
             if !active {
-                gone(own);
-                lost.extend((!waits).then(|| (own.id(), pod.deletion_requested.unwrap_or(now))));
-                leaving.extend(waits.then_some((own.id(), true)));
+                gone(this_pod);
+                lost.extend((!waits).then(|| (this_pod.id(), pod.deletion_requested.unwrap_or(now))));
+                leaving.extend(waits.then_some((this_pod.id(), true)));
             }
             active
         });
@@ -240,9 +240,9 @@ impl<P: JobPod> JobState<P> {
 
     /// Takes out the active pod at this place, which ends by itself, and remembers it where it has claims of its own.
     pub(in crate::actors) fn take_ended(&mut self, place: usize, has_claims: bool) -> P {
-        let own = self.pods.remove(place);
-        self.ended.extend(has_claims.then_some(own.id()));
-        own
+        let pod = self.pods.remove(place);
+        self.ended.extend(has_claims.then_some(pod.id()));
+        pod
     }
 
     /// A pod has done its work: failures before it delay no pod any more.

@@ -222,10 +222,10 @@ pub(in crate::actors) fn apply_cron_job(
         Some(workload) => {
             sim.world.note(now, EventKind::ManifestApplied, Some(workload), "CronJob");
             let work = work_of(sim, workload, &object.job);
-            if let Some(own) = controllers.batches.get_mut(&workload) {
-                let last = own.cron.as_ref().map_or(cron.last, |before| before.last);
-                own.work = work;
-                own.cron = Some(Cron { last, ..cron });
+            if let Some(batch) = controllers.batches.get_mut(&workload) {
+                let last = batch.cron.as_ref().map_or(cron.last, |before| before.last);
+                batch.work = work;
+                batch.cron = Some(Cron { last, ..cron });
             }
             workload
         }
@@ -325,8 +325,8 @@ impl Controllers {
     pub(in crate::actors) fn job_pods_wanted(&self, sim: &Sim<'_>, workload: WorkloadId) -> Option<u32> {
         let batch = self.batches.get(&workload)?;
         let version = sim.setup.policy.versions.kubernetes;
-        let own = batch.running.iter().filter(|running| !running.work.spec.is_managed_elsewhere(version));
-        Some(own.map(Running::wants).sum())
+        let batch = batch.running.iter().filter(|running| !running.work.spec.is_managed_elsewhere(version));
+        Some(batch.map(Running::wants).sum())
     }
 
     /// A pod's containers run: it ends when its work is done.
@@ -526,7 +526,7 @@ pub(in crate::actors) fn pod_done(
     let fails = fails(sim, pod);
     let mut restarts = false;
     for job in &mut batch.running {
-        let Some(place) = job.state.pods.iter().position(|&own| own == pod) else { continue };
+        let Some(place) = job.state.pods.iter().position(|&this_pod| this_pod == pod) else { continue };
         restarts = fails && job.work.spec.restarts_in_place;
         if restarts {
             break;

@@ -86,7 +86,7 @@ pub(super) fn hashes_of_dump(setup: &Setup<'_>) -> BTreeMap<ObjectName, Symbol> 
         }
     };
     for initial in setup.initial.iter().filter(|initial| InitialPlan::is_dump(initial)) {
-        initial.nodes.iter().flat_map(|own| &own.found.pods).for_each(&mut take);
+        initial.nodes.iter().flat_map(|node| &node.found.pods).for_each(&mut take);
         initial.waiting.iter().for_each(|pod| take(pod));
     }
     newest.into_iter().map(|(name, (_, hash))| (name, hash)).collect()
@@ -145,13 +145,13 @@ fn of_wanted(
 
 /// What the template says already stays: a dump has the labels of a Job in the Job's template.
 fn label(sim: &mut Sim<'_>, pod: PodId, labels: Vec<(Symbol, Symbol)>) {
-    let own = &sim.world.pod(pod).spec;
-    let missing = |(key, _): &(Symbol, Symbol)| own.labels.get(*key).is_none();
+    let this_spec = &sim.world.pod(pod).spec;
+    let missing = |(key, _): &(Symbol, Symbol)| this_spec.labels.get(*key).is_none();
     let labels: Vec<(Symbol, Symbol)> = labels.into_iter().filter(missing).collect();
     if labels.is_empty() {
         return;
     }
-    let mut spec = (**own).clone();
+    let mut spec = (**this_spec).clone();
     labels.into_iter().for_each(|(key, value)| spec.labels.set(key, value));
     sim.world.respecify_pod(pod, Arc::new(spec));
 }

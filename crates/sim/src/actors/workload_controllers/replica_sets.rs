@@ -105,12 +105,12 @@ impl Controllers {
         workload: WorkloadId,
         revision: u32,
     ) -> bool {
-        let Some(own) = &mut self.replica_sets else { return false };
+        let Some(replica_sets) = &mut self.replica_sets else { return false };
         let key = (workload, revision);
-        match own.busy.get_mut(&key) {
+        match replica_sets.busy.get_mut(&key) {
             Some(again) => *again = true,
-            None if own.waiting.contains(&key) => {}
-            None => own.waiting.push_back(key),
+            None if replica_sets.waiting.contains(&key) => {}
+            None => replica_sets.waiting.push_back(key),
         }
         self.begin_waiting(sim, now);
         true
@@ -118,9 +118,9 @@ impl Controllers {
 
     /// Gives free workers what waits.
     fn begin_waiting(&mut self, sim: &mut Sim<'_>, now: SimTime) {
-        while let Some(own) = &mut self.replica_sets {
-            let Some(worker) = own.workers.iter().position(Option::is_none) else { return };
-            let Some(key) = own.waiting.pop_front() else { return };
+        while let Some(replica_sets) = &mut self.replica_sets {
+            let Some(worker) = replica_sets.workers.iter().position(Option::is_none) else { return };
+            let Some(key) = replica_sets.waiting.pop_front() else { return };
             self.begin_sync(sim, now, worker, key);
         }
     }
@@ -132,8 +132,8 @@ impl Controllers {
         let wanted = self.wanted(workload, revision);
         let work = match pod_change(active, wanted) {
             PodChange::Keep => {
-                let Some(own) = &mut self.replica_sets else { return };
-                if own.limit.take(now).is_ok() {
+                let Some(replica_sets) = &mut self.replica_sets else { return };
+                if replica_sets.limit.take(now).is_ok() {
                     return;
                 }
                 Work::Status
@@ -145,14 +145,14 @@ impl Controllers {
                 Work::Delete { pods }
             }
         };
-        let Some(own) = &mut self.replica_sets else { return };
-        own.busy.insert(key, false);
+        let Some(replica_sets) = &mut self.replica_sets else { return };
+        replica_sets.busy.insert(key, false);
         let calls = match &work {
             Work::Delete { pods } => pods.len(),
             Work::Status => 1,
             Work::Create { .. } => 0,
         };
-        own.workers[worker] = Some(Sync { key, work, refused: false });
+        replica_sets.workers[worker] = Some(Sync { key, work, refused: false });
         if calls == 0 {
             self.next_batch(sim, now, worker);
         } else {
@@ -168,17 +168,17 @@ impl Controllers {
 
     /// Asks for the tokens of so many calls, which are made together.
     fn make_call(&mut self, sim: &mut Sim<'_>, now: SimTime, worker: usize, calls: usize) {
-        let Some(own) = &mut self.replica_sets else { return };
+        let Some(replica_sets) = &mut self.replica_sets else { return };
         for _ in 0..calls {
-            let at = own.limit.reserve(now);
+            let at = replica_sets.limit.reserve(now);
             sim.queue.schedule(at, class::CONTROLLERS, WorkloadEvent::ReplicaSetSync(worker as u32));
         }
     }
 
     /// The next batch of pods, or the end of the sync.
     fn next_batch(&mut self, sim: &mut Sim<'_>, now: SimTime, worker: usize) {
-        let Some(own) = &mut self.replica_sets else { return };
-        let Some(Sync { work, .. }) = &mut own.workers[worker] else { return };
+        let Some(replica_sets) = &mut self.replica_sets else { return };
+        let Some(Sync { work, .. }) = &mut replica_sets.workers[worker] else { return };
         let size = match work {
             Work::Create { batch, after } => {
                 *batch = after.pop_front().unwrap_or(0);
@@ -194,8 +194,8 @@ impl Controllers {
 
     /// A call was refused: no batch follows this one.
     fn stop_sync(&mut self, worker: usize) {
-        let Some(own) = &mut self.replica_sets else { return };
-        if let Some(Sync { work: Work::Create { after, .. }, refused, .. }) = &mut own.workers[worker] {
+        let Some(replica_sets) = &mut self.replica_sets else { return };
+        if let Some(Sync { work: Work::Create { after, .. }, refused, .. }) = &mut replica_sets.workers[worker] {
             after.clear();
             *refused = true;
         }
@@ -205,24 +205,24 @@ impl Controllers {
     ///
     /// Source: Kubernetes 1.36.2 `pkg/controller/controller_utils.go`, `RealPodControl`; `replica_set.go`, `Run`.
     fn note_call(&mut self, sim: &mut Sim<'_>, now: SimTime, key: Key) {
-        let Some(own) = &mut self.replica_sets else { return };
+        let Some(replica_sets) = &mut self.replica_sets else { return };
         let (burst, every) = EVENTS_OF_ONE;
-        let allowed = own.events.allowed.entry(key).or_insert_with(|| CallLimit::every(every, burst));
+        let allowed = replica_sets.events.allowed.entry(key).or_insert_with(|| CallLimit::every(every, burst));
         if allowed.take(now).is_err() {
             return;
         }
-        own.events.waiting += 1;
-        if own.events.waiting == 1 {
+        replica_sets.events.waiting += 1;
+        if replica_sets.events.waiting == 1 {
             self.write_event(sim, now);
         }
     }
 
     /// Asks for the token of the next event: one is written when the last has been answered, as by one more worker.
     fn write_event(&mut self, sim: &mut Sim<'_>, now: SimTime) {
-        let Some(own) = &mut self.replica_sets else { return };
-        if own.events.waiting > 0 {
-            let writer = own.workers.len();
-            let turn = own.limit.reserve(now);
+        let Some(replica_sets) = &mut self.replica_sets else { return };
+        if replica_sets.events.waiting > 0 {
+            let writer = replica_sets.workers.len();
+            let turn = replica_sets.limit.reserve(now);
             let answered = turn + CALL + sim.jitter(Jitter::Call, writer as u32, turn, CALL_SPREAD);
             sim.queue.schedule(answered, class::CONTROLLERS, WorkloadEvent::ReplicaSetSync(writer as u32));
         }
@@ -234,12 +234,12 @@ impl Controllers {
     ///
     /// Source: Kubernetes 1.36.2 `pkg/controller/replicaset/replica_set.go`, `addPod`, `deletePod`, `processNextWorkItem`.
     fn finish(&mut self, sim: &mut Sim<'_>, now: SimTime, worker: usize) {
-        let Some(own) = &mut self.replica_sets else { return };
-        let Some(Sync { key, refused, .. }) = own.workers[worker].take() else { return };
-        let changed = own.busy.remove(&key) == Some(true);
+        let Some(replica_sets) = &mut self.replica_sets else { return };
+        let Some(Sync { key, refused, .. }) = replica_sets.workers[worker].take() else { return };
+        let changed = replica_sets.busy.remove(&key) == Some(true);
         if changed || (!refused && self.lacks_or_exceeds(sim, key)) {
-            let Some(own) = &mut self.replica_sets else { return };
-            own.waiting.push_back(key);
+            let Some(replica_sets) = &mut self.replica_sets else { return };
+            replica_sets.waiting.push_back(key);
         }
         // Its Deployment sees the status that was written.
         self.set_changed(sim, key.0);
@@ -256,12 +256,12 @@ pub(in crate::actors) fn proceed(
     worker: u32,
 ) {
     let worker = worker as usize;
-    let Some(own) = &mut controllers.replica_sets else { return };
-    if worker == own.workers.len() {
-        own.events.waiting -= 1;
+    let Some(replica_sets) = &mut controllers.replica_sets else { return };
+    if worker == replica_sets.workers.len() {
+        replica_sets.events.waiting -= 1;
         return controllers.write_event(sim, now);
     }
-    let Some(Sync { key, work, .. }) = &mut own.workers[worker] else { return };
+    let Some(Sync { key, work, .. }) = &mut replica_sets.workers[worker] else { return };
     let (workload, revision) = *key;
     match work {
         // All calls are out: the last one has been answered.

@@ -25,7 +25,7 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
         );
     }
     if !auto_mode.foreign_pools.is_empty() {
-        let names: Vec<&str> = auto_mode.foreign_pools.iter().map(|own| own.as_str()).collect();
+        let names: Vec<&str> = auto_mode.foreign_pools.iter().map(|foreign_pool| foreign_pool.as_str()).collect();
         warnings.add(&setup::AUTO_MODE_FOREIGN_POOLS, format!(
             "policy {policy}: EKS Auto Mode does not see the NodePools {}, whose `nodeClassRef.group` is not `eks.amazonaws.com`",
             names.join(", ")
@@ -47,9 +47,9 @@ pub(super) fn without_agents<'m>(later: &'m Manifests, policy: &PolicyVariant) -
     if policy.auto_mode.is_none() || !later.daemon_sets.iter().any(is_part_of_nodes) {
         return Cow::Borrowed(later);
     }
-    let mut own = later.clone();
-    own.daemon_sets.iter_mut().filter(|set| is_part_of_nodes(set)).for_each(keep_off);
-    Cow::Owned(own)
+    let mut copy = later.clone();
+    copy.daemon_sets.iter_mut().filter(|set| is_part_of_nodes(set)).for_each(keep_off);
+    Cow::Owned(copy)
 }
 
 /// That a pool admits no type that is launched, with the reason for those that it names.

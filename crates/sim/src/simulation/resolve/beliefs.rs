@@ -22,10 +22,10 @@ fn applied<T: Clone, K: PartialEq>(
 ) -> Vec<T> {
     let mut all = of(&policy.manifests).to_vec();
     let later = scenario.timeline.iter().filter(|timed| timed.at <= at).filter_map(|timed| timed.action.applied());
-    for own in later.flat_map(|manifests| of(manifests)) {
-        match all.iter_mut().find(|other| key(other) == key(own)) {
-            Some(other) => *other = own.clone(),
-            None => all.push(own.clone()),
+    for item in later.flat_map(|manifests| of(manifests)) {
+        match all.iter_mut().find(|other| key(other) == key(item)) {
+            Some(other) => *other = item.clone(),
+            None => all.push(item.clone()),
         }
     }
     all
@@ -37,7 +37,7 @@ pub(super) fn overlays(scenario: &Scenario, policy: &PolicyVariant, at: SimTime)
     if !policy.autoscaler.is_karpenter() || !policy.feature_gates.node_overlay || !knows {
         return Vec::new();
     }
-    applied(scenario, policy, at, |own| &own.node_overlays, |own| own.name)
+    applied(scenario, policy, at, |setup| &setup.node_overlays, |item| item.name)
 }
 
 /// The CapacityBuffers that a policy's Karpenter heeds from an instant on.
@@ -45,12 +45,12 @@ pub(super) fn buffers(scenario: &Scenario, policy: &PolicyVariant, at: SimTime) 
     if obstacle(policy).is_some() {
         return Vec::new();
     }
-    let buffers = applied(scenario, policy, at, |own| &own.capacity_buffers, |own| own.name);
-    let templates = applied(scenario, policy, at, |own| &own.pod_templates, |own| own.name);
-    let simulated = buffers.into_iter().filter(|own| refusal(own, &templates).is_none());
+    let buffers = applied(scenario, policy, at, |manifests| &manifests.capacity_buffers, |item| item.name);
+    let templates = applied(scenario, policy, at, |manifests| &manifests.pod_templates, |item| item.name);
+    let simulated = buffers.into_iter().filter(|buffer| refusal(buffer, &templates).is_none());
     simulated
         .map(|buffer| {
-            let template = template_of(&buffer, &templates).map(|own| own.spec.clone());
+            let template = template_of(&buffer, &templates).map(|template| template.spec.clone());
             Buffer { buffer, template }
         })
         .collect()
@@ -58,7 +58,7 @@ pub(super) fn buffers(scenario: &Scenario, policy: &PolicyVariant, at: SimTime) 
 
 fn template_of<'t>(buffer: &CapacityBuffer, templates: &'t [PodTemplate]) -> Option<&'t PodTemplate> {
     let BufferShape::Template(name) = buffer.shape else { return None };
-    templates.iter().find(|own| own.name.namespace == buffer.name.namespace && own.name.name == name)
+    templates.iter().find(|template| template.name.namespace == buffer.name.namespace && template.name.name == name)
 }
 
 /// Why nobody keeps room under this policy.
@@ -103,8 +103,8 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     warn_of_overlays(setup, warnings);
     let (scenario, policy) = (setup.scenario, setup.policy);
     let last = SimTime::ZERO + scenario.duration;
-    let templates = applied(scenario, policy, last, |own| &own.pod_templates, |own| own.name);
-    for buffer in applied(scenario, policy, last, |own| &own.capacity_buffers, |own| own.name) {
+    let templates = applied(scenario, policy, last, |manifests| &manifests.pod_templates, |item| item.name);
+    for buffer in applied(scenario, policy, last, |manifests| &manifests.capacity_buffers, |item| item.name) {
         if let Some(why) = obstacle(policy).or_else(|| refusal(&buffer, &templates)) {
             warnings.add(
                 &setup::BUFFER_IGNORED,
@@ -118,7 +118,7 @@ fn warn_of_overlays(setup: &Setup<'_>, warnings: &mut Caveats) {
     let (scenario, policy) = (setup.scenario, setup.policy);
     let release = policy.versions.karpenter;
     let last = SimTime::ZERO + scenario.duration;
-    let stated = applied(scenario, policy, last, |own| &own.node_overlays, |own| own.name);
+    let stated = applied(scenario, policy, last, |setup| &setup.node_overlays, |item| item.name);
     if stated.is_empty() || !policy.autoscaler.is_karpenter() {
         return;
     }

@@ -34,9 +34,9 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     }
     let groups = &setup.policy.manifests.node_groups;
     offered.extend(groups.iter().flat_map(|group| [&group.tags, &group.own_tags]).map(promised_devices));
-    offered.extend(setup.node_overlays.iter().map(|own| own.capacity.clone()));
+    offered.extend(setup.node_overlays.iter().map(|node_overlay| node_overlay.capacity.clone()));
     for (name, (resource, workloads)) in asking {
-        if !offered.iter().any(|own| own.get(resource) > 0) {
+        if !offered.iter().any(|item| item.get(resource) > 0) {
             let workloads: Vec<String> = workloads.iter().map(ToString::to_string).collect();
             warnings.add(&setup::DEVICE_MISSING, format!(
                 "{}: no allowed instance type provides `{name}`, so these pods stay pending. Allow types that have it, or declare it with a \

@@ -36,105 +36,105 @@ const FIELDS: [Since; 12] = [
         kinds: AUTOSCALERS,
         field: "`minReplicas: 0`",
         otherwise: "rejects (simulated anyway)",
-        stating: |own| own.autoscalers.iter().filter(|own| own.min_replicas == Some(0)).count(),
+        stating: |item| item.autoscalers.iter().filter(|autoscaler| autoscaler.min_replicas == Some(0)).count(),
     },
     Since {
         since: KubernetesBehaviour::HpaTolerance,
         kinds: AUTOSCALERS,
         field: "`tolerance`",
         otherwise: "drops (the controller's default tolerance applies)",
-        stating: |own| own.autoscalers.iter().filter(|own| has_tolerance(own)).count(),
+        stating: |item| item.autoscalers.iter().filter(|autoscaler| has_tolerance(autoscaler)).count(),
     },
     Since {
         since: KubernetesBehaviour::StatefulSetMaxUnavailable,
         kinds: STATEFUL_SETS,
         field: "`maxUnavailable`",
         otherwise: "drops (updates replace one pod at a time)",
-        stating: |own| own.stateful_sets.iter().filter(|own| takes_several(own)).count(),
+        stating: |item| item.stateful_sets.iter().filter(|stateful_set| takes_several(stateful_set)).count(),
     },
     Since {
         since: KubernetesBehaviour::ResourceClaims,
         kinds: ["pod template states", "pod templates state"],
         field: "`resourceClaims`",
         otherwise: "drops: the pods get no devices",
-        stating: |own| templates(own).filter(|(_, spec)| spec.resource_claims).count(),
+        stating: |item| templates(item).filter(|(_, spec)| spec.resource_claims).count(),
     },
     Since {
         since: KubernetesBehaviour::JobPodReplacementPolicy,
         kinds: JOBS,
         field: "`podReplacementPolicy`",
         otherwise: "drops (terminating pods are replaced immediately)",
-        stating: |own| jobs(own).filter(|own| own.replaces_ended_only && !own.failure_policy).count(),
+        stating: |item| jobs(item).filter(|job| job.replaces_ended_only && !job.failure_policy).count(),
     },
     Since {
         since: KubernetesBehaviour::StatefulSetClaimRetention,
         kinds: STATEFUL_SETS,
         field: "`persistentVolumeClaimRetentionPolicy`",
         otherwise: "drops (all claims are retained)",
-        stating: |own| own.stateful_sets.iter().filter(|own| !own.keeps_claims || !own.leaves_claims).count(),
+        stating: |item| item.stateful_sets.iter().filter(|stateful_set| !stateful_set.keeps_claims || !stateful_set.leaves_claims).count(),
     },
     Since {
         since: KubernetesBehaviour::StatefulSetOrdinals,
         kinds: STATEFUL_SETS,
         field: "`ordinals`",
         otherwise: "drops: pods are counted from 0",
-        stating: |own| own.stateful_sets.iter().filter(|own| own.first_ordinal != 0).count(),
+        stating: |item| item.stateful_sets.iter().filter(|stateful_set| stateful_set.first_ordinal != 0).count(),
     },
     Since {
         since: KubernetesBehaviour::JobPodFailurePolicy,
         kinds: JOBS,
         field: "`podFailurePolicy`",
         otherwise: "drops: each failed pod counts",
-        stating: |own| jobs(own).filter(|own| own.failure_policy).count(),
+        stating: |item| jobs(item).filter(|job| job.failure_policy).count(),
     },
     Since {
         since: KubernetesBehaviour::JobSuccessPolicy,
         kinds: JOBS,
         field: "`successPolicy`",
         otherwise: "drops: the Job ends with all its completions",
-        stating: |own| jobs(own).filter(|own| !own.success_policy.is_empty()).count(),
+        stating: |item| jobs(item).filter(|job| !job.success_policy.is_empty()).count(),
     },
     Since {
         since: KubernetesBehaviour::CronJobTimeZone,
         kinds: ["CronJob states", "CronJobs state"],
         field: "`timeZone`",
         otherwise: "drops: the schedule is one of UTC",
-        stating: |own| own.cron_jobs.iter().filter(|own| own.time_zone.is_some()).count(),
+        stating: |manifests| manifests.cron_jobs.iter().filter(|cron_job| cron_job.time_zone.is_some()).count(),
     },
     Since {
         since: KubernetesBehaviour::UnhealthyPodEvictionPolicy,
         kinds: ["PodDisruptionBudget states", "PodDisruptionBudgets state"],
         field: "`unhealthyPodEvictionPolicy`",
         otherwise: "drops: evictions of pods that are not Ready wait for the budget",
-        stating: |own| own.disruption_budgets.iter().filter(|own| own.always_allow_unhealthy).count(),
+        stating: |item| item.disruption_budgets.iter().filter(|disruption_budget| disruption_budget.always_allow_unhealthy).count(),
     },
     Since {
         since: KubernetesBehaviour::HpaContainerMetrics,
         kinds: AUTOSCALERS,
         field: "a metric of the type ContainerResource",
         otherwise: "rejects (simulated anyway)",
-        stating: |own| own.autoscalers.iter().filter(|own| has_container_metrics(own)).count(),
+        stating: |item| item.autoscalers.iter().filter(|autoscaler| has_container_metrics(autoscaler)).count(),
     },
 ];
 
-fn has_tolerance(own: &HorizontalPodAutoscaler) -> bool {
-    let behavior = own.behavior.as_ref();
-    behavior.is_some_and(|own| own.scale_up.tolerance.is_some() || own.scale_down.tolerance.is_some())
+fn has_tolerance(pod_autoscaler: &HorizontalPodAutoscaler) -> bool {
+    let behavior = pod_autoscaler.behavior.as_ref();
+    behavior.is_some_and(|behavior| behavior.scale_up.tolerance.is_some() || behavior.scale_down.tolerance.is_some())
 }
 
-fn has_container_metrics(own: &HorizontalPodAutoscaler) -> bool {
-    own.metrics.iter().any(|metric| matches!(metric.source, MetricSource::ContainerResource { .. }))
+fn has_container_metrics(pod_autoscaler: &HorizontalPodAutoscaler) -> bool {
+    pod_autoscaler.metrics.iter().any(|metric| matches!(metric.source, MetricSource::ContainerResource { .. }))
 }
 
-fn takes_several(own: &StatefulSet) -> bool {
-    matches!(own.update, StatefulUpdate::Rolling { max_unavailable, .. } if max_unavailable != IntOrPercent::Count(1))
+fn takes_several(stateful_set: &StatefulSet) -> bool {
+    matches!(stateful_set.update, StatefulUpdate::Rolling { max_unavailable, .. } if max_unavailable != IntOrPercent::Count(1))
 }
 
 /// What Jobs do, whoever makes them.
-fn jobs(own: &Manifests) -> impl Iterator<Item = &JobSpec> {
-    let by_themselves = own.jobs.iter().map(|own| &own.spec);
-    let of_cron_jobs = own.cron_jobs.iter().map(|own| &own.job);
-    by_themselves.chain(of_cron_jobs).chain(own.scaled_jobs.iter().map(|own| &own.job))
+fn jobs(manifests: &Manifests) -> impl Iterator<Item = &JobSpec> {
+    let by_themselves = manifests.jobs.iter().map(|job| &job.spec);
+    let of_cron_jobs = manifests.cron_jobs.iter().map(|cron_job| &cron_job.job);
+    by_themselves.chain(of_cron_jobs).chain(manifests.scaled_jobs.iter().map(|scaled_job| &scaled_job.job))
 }
 
 /// Takes out of what is applied in `step` what this release drops.
@@ -197,18 +197,18 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     let count = |stating: fn(&Manifests) -> usize| -> u64 {
         parts(setup.scenario, &setup.policy.manifests).map(stating).sum::<usize>() as u64
     };
-    for own in FIELDS.iter().filter(|own| !release.has(own.since)) {
-        let stating = count(own.stating);
+    for field in FIELDS.iter().filter(|field| !release.has(field.since)) {
+        let stating = count(field.stating);
         if stating > 0 {
             warnings.add(
                 &setup::FIELD_OF_LATER_RELEASE,
                 format!(
                     "{} {}, which the Kubernetes {release} API server {} unless the feature gate is on. Set `versions: {{ kubernetes: \"1.{}\" \
                      }}` to use it",
-                    counted(stating, own.kinds[0], own.kinds[1]),
-                    own.field,
-                    own.otherwise,
-                    own.since.since()
+                    counted(stating, field.kinds[0], field.kinds[1]),
+                    field.field,
+                    field.otherwise,
+                    field.since.since()
                 ),
             );
         }
@@ -259,8 +259,8 @@ fn warn_of_managed(setup: &Setup<'_>, warnings: &mut Caveats) {
     let release = setup.policy.versions.kubernetes;
     let parts = parts(setup.scenario, &setup.policy.manifests);
     let managed = |part: &Manifests| {
-        let of_cron_jobs = part.cron_jobs.iter().map(|own| &own.job);
-        let all = part.jobs.iter().map(|own| &own.spec).chain(of_cron_jobs);
+        let of_cron_jobs = part.cron_jobs.iter().map(|cron_job| &cron_job.job);
+        let all = part.jobs.iter().map(|job| &job.spec).chain(of_cron_jobs);
         all.filter(|spec| spec.is_managed_elsewhere(release)).count()
     };
     let managed = parts.map(managed).sum::<usize>() as u64;

@@ -19,7 +19,7 @@ use nodecast_settings::lints::setup;
 pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     let policy = setup.policy;
     let auto_mode = policy.auto_mode.is_some();
-    let runs = policy.manifests.daemon_sets.iter().any(|own| own.name.name.as_str() == EBS_DAEMON_SET);
+    let runs = policy.manifests.daemon_sets.iter().any(|daemon_set| daemon_set.name.name.as_str() == EBS_DAEMON_SET);
     if runs && !auto_mode {
         return;
     }
@@ -49,9 +49,9 @@ fn asks(spec: &PodSpec) -> bool {
     let needs = |operator| matches!(operator, Operator::In | Operator::Exists);
     spec.node_selector.get(key).is_some()
         || (!terms.is_empty()
-            && terms.iter().all(|term| term.expressions.iter().any(|own| own.key == key && needs(own.operator))))
+            && terms.iter().all(|term| term.expressions.iter().any(|expression| expression.key == key && needs(expression.operator))))
         || spec
             .topology_spread
             .iter()
-            .any(|own| own.topology_key == key && own.when_unsatisfiable == WhenUnsatisfiable::DoNotSchedule)
+            .any(|topology_spread| topology_spread.topology_key == key && topology_spread.when_unsatisfiable == WhenUnsatisfiable::DoNotSchedule)
 }

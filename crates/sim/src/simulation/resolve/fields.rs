@@ -39,13 +39,13 @@ const FIELDS: [Since; 6] = [
         since: KubernetesBehaviour::SpreadMatchLabelKeys,
         field: "`matchLabelKeys` of spread constraints",
         otherwise: "the API server drops them, and pods of former revisions count too",
-        states: |spec| spec.topology_spread.iter().any(|own| !own.match_label_keys.is_empty()),
+        states: |spec| spec.topology_spread.iter().any(|item| !item.match_label_keys.is_empty()),
     },
     Since {
         since: KubernetesBehaviour::SpreadMinDomains,
         field: "`minDomains`",
         otherwise: "the API server drops them, and the domains that there are do",
-        states: |spec| spec.topology_spread.iter().any(|own| own.min_domains.is_some()),
+        states: |spec| spec.topology_spread.iter().any(|item| item.min_domains.is_some()),
     },
     Since {
         since: KubernetesBehaviour::SpreadNodeInclusionPolicy,
@@ -65,16 +65,16 @@ fn counts_other_nodes(spread: &TopologySpread) -> bool {
 pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     let release = setup.policy.versions.kubernetes;
     let pods = pods(setup.scenario, &setup.policy.manifests);
-    for own in FIELDS.iter().filter(|own| !release.has(own.since)) {
-        let stating = pods.iter().filter(|(_, spec)| (own.states)(spec)).count();
+    for field in FIELDS.iter().filter(|field| !release.has(field.since)) {
+        let stating = pods.iter().filter(|(_, spec)| (field.states)(spec)).count();
         if stating > 0 {
             warnings.add(&setup::POD_FIELD_OF_LATER_RELEASE, format!(
                 "{} {}. The simulation applies them as if the feature gate were on, but in Kubernetes {release}, with the gate off, {}. Match \
                  your cluster, or set `versions: {{ kubernetes: \"1.{}\" }}`",
                 counted(stating as u64, "pod template states", "pod templates state"),
-                own.field,
-                own.otherwise,
-                own.since.since()
+                field.field,
+                field.otherwise,
+                field.since.since()
             ));
         }
     }

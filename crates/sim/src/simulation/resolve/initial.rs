@@ -56,8 +56,8 @@ pub(super) fn initial<'s>(
         examples: Vec::new(),
     };
     let claims = claims_by_node(dump.map_or(&[], |dump| &dump.node_claims));
-    let known: BTreeSet<&str> = dump.into_iter().flat_map(|dump| &dump.nodes).map(|own| &*own.node.name).collect();
-    let further = stated.into_iter().filter(|own| !known.contains(&*own.node.name)).map(Cow::Owned);
+    let known: BTreeSet<&str> = dump.into_iter().flat_map(|dump| &dump.nodes).map(|node| &*node.node.name).collect();
+    let further = stated.into_iter().filter(|item| !known.contains(&*item.node.name)).map(Cow::Owned);
     for found in dump.into_iter().flat_map(|dump| &dump.nodes).map(Cow::Borrowed).chain(further) {
         let claim = claims.get(&*found.node.name).copied();
         match origin(&found.node.labels, scenario, policy) {
@@ -119,9 +119,9 @@ fn origin(labels: &Labels, scenario: &Scenario, policy: &PolicyVariant) -> Optio
         }
     };
     let auto_mode = labels.get(well_known::EKS_COMPUTE_TYPE) == Some(well_known::AUTO);
-    let has = |own: &Manifests| match origin {
-        NodeOrigin::NodePool(pool) => own.node_pools.iter().any(|own| own.name == pool && own.auto_mode == auto_mode),
-        NodeOrigin::NodeGroup(group) => own.node_groups.iter().any(|own| own.name == group),
+    let has = |manifests: &Manifests| match origin {
+        NodeOrigin::NodePool(pool) => manifests.node_pools.iter().any(|node_pool| node_pool.name == pool && node_pool.auto_mode == auto_mode),
+        NodeOrigin::NodeGroup(group) => manifests.node_groups.iter().any(|node_group| node_group.name == group),
         NodeOrigin::Fargate(_) => false,
     };
     let unknown = policy.autoscaler == Autoscaler::ClusterAutoscaler && matches!(origin, NodeOrigin::NodePool(_));
@@ -146,10 +146,10 @@ fn node<'s>(
     let labels = &found.node.labels;
     let pool = pool(labels, region);
     let groups = &policy.manifests.node_groups;
-    let group = groups.iter().position(|own| NodeOrigin::NodeGroup(own.name) == origin).filter(|_| pool.is_some());
+    let group = groups.iter().position(|group| NodeOrigin::NodeGroup(group.name) == origin).filter(|_| pool.is_some());
     let managed = match origin {
         NodeOrigin::NodePool(name) => {
-            let knows = policy.manifests.node_pools.iter().any(|own| own.name == name);
+            let knows = policy.manifests.node_pools.iter().any(|node_pool| node_pool.name == name);
             knows && policy.autoscaler.is_karpenter()
         }
         NodeOrigin::NodeGroup(_) => group.is_some(),
@@ -199,12 +199,12 @@ fn is_made_again(pod: &NamedPod) -> bool {
 /// Pods whose workload is not in the scenario, but for those that a Job's end has begun to delete: nothing would make them again.
 fn find_orphans(plan: &InitialPlan<'_>, manifests: &Manifests, counts: &mut Counts) {
     let mut known: BTreeSet<(OwnerKind, String)> = BTreeSet::new();
-    known.extend(manifests.deployments.iter().map(|own| (OwnerKind::ReplicaSet, own.name.to_string())));
-    known.extend(manifests.stateful_sets.iter().map(|own| (OwnerKind::StatefulSet, own.name.to_string())));
-    known.extend(manifests.daemon_sets.iter().map(|own| (OwnerKind::DaemonSet, own.name.to_string())));
-    known.extend(manifests.jobs.iter().map(|own| (OwnerKind::Job, own.name.to_string())));
-    known.extend(manifests.cron_jobs.iter().map(|own| (OwnerKind::Job, own.name.to_string())));
-    known.extend(manifests.scaled_jobs.iter().map(|own| (OwnerKind::Job, format!("{}/{}", own.namespace, own.name))));
+    known.extend(manifests.deployments.iter().map(|deployment| (OwnerKind::ReplicaSet, deployment.name.to_string())));
+    known.extend(manifests.stateful_sets.iter().map(|stateful_set| (OwnerKind::StatefulSet, stateful_set.name.to_string())));
+    known.extend(manifests.daemon_sets.iter().map(|daemon_set| (OwnerKind::DaemonSet, daemon_set.name.to_string())));
+    known.extend(manifests.jobs.iter().map(|job| (OwnerKind::Job, job.name.to_string())));
+    known.extend(manifests.cron_jobs.iter().map(|cron_job| (OwnerKind::Job, cron_job.name.to_string())));
+    known.extend(manifests.scaled_jobs.iter().map(|scaled_job| (OwnerKind::Job, format!("{}/{}", scaled_job.namespace, scaled_job.name))));
     let is_orphan = |pod: &&NamedPod| match pod.spec.owner {
         OwnerKind::None => false,
         OwnerKind::Node => true,
@@ -220,7 +220,7 @@ fn find_orphans(plan: &InitialPlan<'_>, manifests: &Manifests, counts: &mut Coun
         }
         owner => !known.contains(&(owner, pod.workload.clone())),
     };
-    let pods = plan.nodes.iter().flat_map(|own| &own.found.pods);
+    let pods = plan.nodes.iter().flat_map(|node| &node.found.pods);
     counts.orphans.extend(pods.filter(is_orphan).map(NamedPod::full_name));
 }
 

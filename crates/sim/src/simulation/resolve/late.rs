@@ -35,23 +35,23 @@ pub(super) fn applied(
         node_groups::warn_of_ranks(&when, stated, &policy.manifests.node_groups, flags, warnings);
     }
     let ranks = group_ranks(later).filter(|_| of_autoscaler).map(|ranks| Action::ReplaceRanks(Box::new(ranks)));
-    let namespaces = later.namespaces.iter().map(|own| Action::LabelNamespace(own.name, own.labels.clone()));
+    let namespaces = later.namespaces.iter().map(|namespace| Action::LabelNamespace(namespace.name, namespace.labels.clone()));
     let storage = storage::applied(later, scenario, policy);
     namespaces.chain(budgets).chain(quotas).chain(ranks).chain(storage).map(|action| Step { at, action }).collect()
 }
 
 fn warn_about_what_is_read_once(at: SimTime, later: &Manifests, policy: &PolicyVariant, warnings: &mut Caveats) {
-    if later.services.iter().any(|own| policy.manifests.services.iter().all(|known| known.name != own.name)) {
+    if later.services.iter().any(|service| policy.manifests.services.iter().all(|known| known.name != service.name)) {
         warnings.add(&setup::APPLIED_TOO_LATE, format!(
             "timeline at {at}: default spreading for this Service applies from the start of the run, not from when it is applied"
         ));
     }
-    if later.scheduler.as_ref().is_some_and(|own| policy.manifests.scheduler.as_ref() != Some(own)) {
+    if later.scheduler.as_ref().is_some_and(|scheduler| policy.manifests.scheduler.as_ref() != Some(scheduler)) {
         warnings.add(&setup::SCHEDULER_CONFIG_LATE, format!(
             "timeline at {at}: this KubeSchedulerConfiguration has no effect; kube-scheduler reads it only at startup"
         ));
     }
-    if later.fargate_profiles.iter().any(|own| !policy.manifests.fargate_profiles.contains(own)) {
+    if later.fargate_profiles.iter().any(|fargate_profile| !policy.manifests.fargate_profiles.contains(fargate_profile)) {
         warnings.add(&setup::FARGATE_PROFILE_LATE, format!(
             "timeline at {at}: Fargate profiles are there from the start of a run on: those of a ClusterConfig that is applied later take no pod; \
              state them from the start"

@@ -55,9 +55,9 @@ fn trigger_readers(object: ObjectName, triggers: &[Trigger], scenario: &Scenario
         if trigger.source.is_resource() {
             return TriggerReader::MetricsServer;
         }
-        let own = trigger.name.and_then(|name| stated(Some(name)));
-        let own = own.or_else(|| stated(Some(Symbol::new(&format!("s{place}")))));
-        let reader = own.map_or_else(|| trigger_reader(trigger, scenario), TriggerReader::External);
+        let item = trigger.name.and_then(|name| stated(Some(name)));
+        let item = item.or_else(|| stated(Some(Symbol::new(&format!("s{place}")))));
+        let reader = item.map_or_else(|| trigger_reader(trigger, scenario), TriggerReader::External);
         match (reader, stated(None)) {
             (TriggerReader::Unreachable(_) | TriggerReader::Unknown(_), Some(position)) => {
                 TriggerReader::External(position)
@@ -114,7 +114,7 @@ fn trigger_reader(trigger: &Trigger, scenario: &Scenario) -> TriggerReader {
 fn reads_queue(reads: &Reads, queue: &QueueSpec) -> bool {
     let system = queue.kind.system;
     match (reads, &queue.kind.topic) {
-        (Reads::Queue(own), _) => own.system == system && own.name == queue.name,
+        (Reads::Queue(queue_trigger), _) => queue_trigger.system == system && queue_trigger.name == queue.name,
         (Reads::Kafka(kafka), Some(topic)) => {
             kafka.consumer_group == topic.group && kafka.topic.as_ref().is_none_or(|topic| *topic == queue.name)
         }
@@ -243,7 +243,7 @@ pub(super) fn is_measured(name: ResourceName, workload: ObjectName, setup: &Setu
         return true;
     }
     let mut parts = setup.loads.iter().filter(|plan| plan.workload == workload).flat_map(|plan| &plan.parts);
-    let used = || setup.usages.iter().any(|own| own.workload == workload && !own.memory.is_empty());
+    let used = || setup.usages.iter().any(|usage| usage.workload == workload && !usage.memory.is_empty());
     name == ResourceName::CPU
         || (name == ResourceName::MEMORY && (parts.any(|part| part.service.memory.is_some()) || used()))
 }
@@ -251,7 +251,7 @@ pub(super) fn is_measured(name: ResourceName, workload: ObjectName, setup: &Setu
 /// Warns of queries that find no series, and of those that never fall.
 fn warn_about_queries(name: &str, sources: &TriggerSources<'_>, setup: &Setup<'_>, warnings: &mut Caveats) {
     let known: Vec<&str> =
-        setup.prometheus.iter().flat_map(|plan| &plan.series).map(|own| own.spec.name.as_str()).collect();
+        setup.prometheus.iter().flat_map(|plan| &plan.series).map(|series| series.spec.name.as_str()).collect();
     for (index, reader) in sources.readers.iter().enumerate() {
         let TriggerReader::Query(query) = reader else { continue };
         let trigger = trigger_metric_name(sources.namespace, sources.triggers, index);

@@ -79,11 +79,11 @@ pub(super) fn warn_of_ranks(
     warnings: &mut Caveats,
 ) {
     let limits = |group: &NodeGroup| {
-        let own = (i64::from(group.min_size), i64::from(group.max_size));
-        flags.discovery.limits(group, own)
+        let item = (i64::from(group.min_size), i64::from(group.max_size));
+        flags.discovery.limits(group, item)
     };
     let minded: Vec<&NodeGroup> = groups.iter().filter(|group| limits(group).is_some()).collect();
-    let patterns = || stated.iter().flat_map(|(rank, patterns)| patterns.iter().map(|own| (*rank, own.as_str())));
+    let patterns = || stated.iter().flat_map(|(rank, patterns)| patterns.iter().map(|pattern| (*rank, pattern.as_str())));
     for (_, pattern) in patterns() {
         let Ok(alone) = GroupRanks::new([(0, pattern)]) else { continue };
         if minded.iter().any(|group| alone.rank(&group.auto_scaling_group_name()).is_some()) {

@@ -29,7 +29,7 @@ fn applied(scenario: &Scenario) -> impl Iterator<Item = &Manifests> {
 pub(super) fn classes(scenario: &Scenario, policy: &PolicyVariant, pools: &[NodePool]) -> Vec<NodeClass> {
     let mut classes = policy.manifests.node_classes.clone();
     for class in applied(scenario).flat_map(|later| &later.node_classes) {
-        if class.auto_mode == policy.auto_mode.is_some() && !classes.iter().any(|own| own.name == class.name) {
+        if class.auto_mode == policy.auto_mode.is_some() && !classes.iter().any(|this_class| this_class.name == class.name) {
             classes.push(class.clone());
         }
     }
@@ -50,7 +50,7 @@ pub(super) fn at_start(scenario: &Scenario, policy: &PolicyVariant, warnings: &m
     let version = policy.versions.karpenter;
     let mut pools = policy.manifests.node_pools.clone();
     for pool in applied(scenario).flat_map(|later| &later.node_pools) {
-        if pool.auto_mode == policy.auto_mode.is_some() && !pools.iter().any(|own| own.name == pool.name) {
+        if pool.auto_mode == policy.auto_mode.is_some() && !pools.iter().any(|this_pool| this_pool.name == pool.name) {
             pools.push(NodePool { ready: false, ..pool.clone() });
         }
     }
@@ -117,7 +117,7 @@ fn warn_about_default_spread(policy: &PolicyVariant, warnings: &mut Caveats) {
                 "Karpenter {version} does not have `scheduler_config`, which is on `main` after v1.14: it has no effect"
             ),
         );
-    } else if policy.default_spread.iter().any(|own| own.when_unsatisfiable == WhenUnsatisfiable::DoNotSchedule) {
+    } else if policy.default_spread.iter().any(|topology_spread| topology_spread.when_unsatisfiable == WhenUnsatisfiable::DoNotSchedule) {
         warnings.add(
             &setup::DEFAULT_SPREAD,
             "`scheduler_config` has a default constraint with `DoNotSchedule`, which kube-scheduler on EKS cannot have: Karpenter launches \
@@ -140,9 +140,9 @@ pub(super) fn warn_about_user_data(setup: &Setup<'_>, warnings: &mut Caveats) {
 ///
 /// Deviation: Nodes with Windows cost the same as nodes with Linux: the bill omits the licence.
 pub(super) fn warn_about_licences(classes: &[NodeClass], policy: &PolicyVariant, warnings: &mut Caveats) {
-    let classes = classes.iter().filter(|_| policy.autoscaler.is_karpenter()).map(|own| (own.ami_family, own.name));
-    let groups = policy.manifests.node_groups.iter().map(|own| (own.ami_family, own.name));
-    if let Some((_, name)) = classes.chain(groups).find(|own| own.0.is_windows()) {
+    let classes = classes.iter().filter(|_| policy.autoscaler.is_karpenter()).map(|class| (class.ami_family, class.name));
+    let groups = policy.manifests.node_groups.iter().map(|node_group| (node_group.ami_family, node_group.name));
+    if let Some((_, name)) = classes.chain(groups).find(|class| class.0.is_windows()) {
         warnings.add(
             &setup::WINDOWS_LICENCE,
             format!("{name}: Windows nodes are billed at Linux prices, without the licence, so the cost is too low"),
@@ -188,7 +188,7 @@ pub(super) fn warn_about_tenancy(setup: &Setup<'_>, warnings: &mut Caveats) {
     if !Behaviour::for_release(policy.versions.karpenter).labels_tenancy {
         return;
     }
-    let alone = |own: &Requirement| own.key == well_known::INSTANCE_TENANCY && !own.has(well_known::DEFAULT);
+    let alone = |requirement: &Requirement| requirement.key == well_known::INSTANCE_TENANCY && !requirement.has(well_known::DEFAULT);
     let pool = setup.node_pools.iter().find(|pool| pool.requirements.iter().any(alone));
     let asks = |spec: &PodSpec| {
         let selected = spec.node_selector.get(well_known::INSTANCE_TENANCY);
@@ -213,9 +213,9 @@ pub(super) fn replaced(at: SimTime, later: &Manifests, scenario: &Scenario, poli
         return Vec::new();
     }
     let managed = policy.auto_mode.is_some();
-    let classes = later.node_classes.iter().filter(|own| own.auto_mode == managed).cloned().collect();
+    let classes = later.node_classes.iter().filter(|node_class| node_class.auto_mode == managed).cloned().collect();
     let classes = complete_classes(classes, &[], &scenario.zones);
-    let mut pools: Vec<NodePool> = later.node_pools.iter().filter(|own| own.auto_mode == managed).cloned().collect();
+    let mut pools: Vec<NodePool> = later.node_pools.iter().filter(|node_pool| node_pool.auto_mode == managed).cloned().collect();
     complete_pools(policy.versions.karpenter, &mut pools);
     if managed {
         pools.iter_mut().for_each(auto_mode::complete_pool);
@@ -231,8 +231,8 @@ fn without_effect(before: &NodeGroup, later: &NodeGroup, is_other: bool) -> Stri
     let (mut keys, used) = changed_keys(before, later);
     if is_other {
         keys.extend(used);
-        let own = [("labels", before.labels != later.labels), ("taints", before.taints != later.taints)];
-        keys.extend(own.iter().filter(|(_, differs)| *differs && !before.managed).map(|(key, _)| *key));
+        let item = [("labels", before.labels != later.labels), ("taints", before.taints != later.taints)];
+        keys.extend(item.iter().filter(|(_, differs)| *differs && !before.managed).map(|(key, _)| *key));
     }
     keys.sort_unstable();
     if keys.is_empty() { String::new() } else { format!(" ({} changed without effect)", listed(keys)) }
@@ -249,8 +249,8 @@ pub(super) fn updated(
     for group in &later.node_groups {
         let name = group.name;
         let known = earlier.iter().rev().filter_map(|timed| timed.action.applied());
-        let known = known.flat_map(|own| &own.node_groups).find(|own| own.name == name);
-        let Some(before) = policy.manifests.node_groups.iter().find(|own| own.name == name) else {
+        let known = known.flat_map(|item| &item.node_groups).find(|node_group| node_group.name == name);
+        let Some(before) = policy.manifests.node_groups.iter().find(|node_group| node_group.name == name) else {
             warnings.add(&setup::GROUP_LATE, format!(
                 "timeline at {at}: node group {name} is not made during a run: state it from the start, with `desired: 0`"
             ));

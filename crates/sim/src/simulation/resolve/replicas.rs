@@ -103,8 +103,8 @@ fn asked_of(stated: &ExternalMetric, setup: &Setup<'_>) -> Vec<String> {
     for step in &setup.timeline {
         let Action::Autoscale(spec) = &step.action else { continue };
         for metric in effective_metrics(spec) {
-            let own = stated_for(&setup.scenario.external_metrics, spec.namespace, &metric.source);
-            if own.is_none_or(|own| own.subject != stated.subject) {
+            let item = stated_for(&setup.scenario.external_metrics, spec.namespace, &metric.source);
+            if item.is_none_or(|item| item.subject != stated.subject) {
                 continue;
             }
             let (selector, object) = match &metric.source {
@@ -152,7 +152,7 @@ fn lack(spec: &HorizontalPodAutoscaler, metric: &MetricSpec, setup: &Setup<'_>) 
     if let Some(container) = container
         && !templates.iter().any(|template| template.has_container(container.as_str()))
     {
-        let names = first.containers.iter().map(|own| format!("`{}`", own.name));
+        let names = first.containers.iter().map(|container| format!("`{}`", container.name));
         let names: Vec<String> = names.collect();
         return Some(format!(
             "{name} of the container `{container}` (its pods have none of that name, but {})",
@@ -177,12 +177,12 @@ fn lack(spec: &HorizontalPodAutoscaler, metric: &MetricSpec, setup: &Setup<'_>) 
 fn templates<'a>(spec: &HorizontalPodAutoscaler, setup: &'a Setup<'_>) -> Vec<&'a PodSpec> {
     let target = ObjectName { namespace: spec.namespace, name: spec.target.name };
     let is_set = spec.target.kind.as_str() == "StatefulSet";
-    let own = setup.timeline.iter().filter_map(|step| match &step.action {
-        Action::Deploy(own) if !is_set && own.name == target => Some(&*own.template),
-        Action::DeployStateful(own) if is_set && own.name == target => Some(&*own.template),
+    let action = setup.timeline.iter().filter_map(|step| match &step.action {
+        Action::Deploy(deploy) if !is_set && deploy.name == target => Some(&*deploy.template),
+        Action::DeployStateful(deploy_stateful) if is_set && deploy_stateful.name == target => Some(&*deploy_stateful.template),
         _ => None,
     });
-    own.collect()
+    action.collect()
 }
 
 /// Whether a VerticalPodAutoscaler has the target's pods request the resource, whatever their template says.

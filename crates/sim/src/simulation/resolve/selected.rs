@@ -19,11 +19,11 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     let (selectors, makers) = (selectors(setup), makers(setup));
     let autoscalers: Vec<&HorizontalPodAutoscaler> =
         setup.timeline.iter().filter_map(|step| horizontal_autoscaler(&step.action)).collect();
-    let target = |own: &HorizontalPodAutoscaler| ObjectName { namespace: own.namespace, name: own.target.name };
-    for own in &autoscalers {
-        let Some(selector) = selectors.get(&target(own)) else { continue };
+    let target = |pod_autoscaler: &HorizontalPodAutoscaler| ObjectName { namespace: pod_autoscaler.namespace, name: pod_autoscaler.target.name };
+    for autoscaler in &autoscalers {
+        let Some(selector) = selectors.get(&target(autoscaler)) else { continue };
         let takes = |(_, name, labels): &&Maker<'_>| {
-            name.namespace == own.namespace && *name != target(own) && selector.matches(labels)
+            name.namespace == autoscaler.namespace && *name != target(autoscaler) && selector.matches(labels)
         };
         let taken: Vec<&Maker<'_>> = makers.iter().filter(takes).collect();
         if taken.is_empty() {
@@ -31,7 +31,7 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
         }
         let names: BTreeSet<String> = taken.iter().map(|(kind, name, _)| format!("{kind} {name}")).collect();
         let rival = |other: &&&HorizontalPodAutoscaler| {
-            taken.iter().any(|(_, name, _)| *name == target(other)) && target(other) != target(own)
+            taken.iter().any(|(_, name, _)| *name == target(other)) && target(other) != target(autoscaler)
         };
         let then = match autoscalers.iter().find(rival) {
             Some(other) if setup.policy.versions.kubernetes.has(KubernetesBehaviour::HpaAmbiguousSelector) => format!(
@@ -43,8 +43,8 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
         warnings.add(&setup::SHARED_SELECTOR, format!(
             "HorizontalPodAutoscaler {}/{} looks at the pods of {}, too, which the selector of its target takes, {then}: give the target's \
              selector a label that no others have",
-            own.namespace,
-            own.name,
+            autoscaler.namespace,
+            autoscaler.name,
             some_of(&names.into_iter().collect::<Vec<_>>())
         ));
     }
@@ -61,8 +61,8 @@ fn horizontal_autoscaler(action: &Action) -> Option<&HorizontalPodAutoscaler> {
 /// By name the selectors of what has a scale.
 fn selectors<'s>(setup: &'s Setup<'_>) -> BTreeMap<ObjectName, &'s LabelSelector> {
     let selector = |action: &'s Action| match action {
-        Action::Deploy(own) => Some((own.name, &own.selector)),
-        Action::DeployStateful(own) => Some((own.name, &own.selector)),
+        Action::Deploy(deploy) => Some((deploy.name, &deploy.selector)),
+        Action::DeployStateful(deploy_stateful) => Some((deploy_stateful.name, &deploy_stateful.selector)),
         _ => None,
     };
     setup.timeline.iter().filter_map(|step| selector(&step.action)).collect()
@@ -70,12 +70,12 @@ fn selectors<'s>(setup: &'s Setup<'_>) -> BTreeMap<ObjectName, &'s LabelSelector
 
 fn makers<'s>(setup: &'s Setup<'_>) -> Vec<Maker<'s>> {
     let maker = |action: &'s Action| match action {
-        Action::Deploy(own) => Some(("Deployment", own.name, &own.template.labels)),
-        Action::DeployStateful(own) => Some(("StatefulSet", own.name, &own.template.labels)),
-        Action::RunJob(own) => Some(("Job", own.name, &own.spec.template.labels)),
-        Action::RunCronJob(own) => Some(("CronJob", own.name, &own.job.template.labels)),
-        Action::RunDaemon(own) => Some(("DaemonSet", own.name, &own.template.labels)),
-        Action::RunPod(own) => Some(("Pod", own.name, &own.spec.labels)),
+        Action::Deploy(deploy) => Some(("Deployment", deploy.name, &deploy.template.labels)),
+        Action::DeployStateful(deploy_stateful) => Some(("StatefulSet", deploy_stateful.name, &deploy_stateful.template.labels)),
+        Action::RunJob(run_job) => Some(("Job", run_job.name, &run_job.spec.template.labels)),
+        Action::RunCronJob(run_cron_job) => Some(("CronJob", run_cron_job.name, &run_cron_job.job.template.labels)),
+        Action::RunDaemon(run_daemon) => Some(("DaemonSet", run_daemon.name, &run_daemon.template.labels)),
+        Action::RunPod(run_pod) => Some(("Pod", run_pod.name, &run_pod.spec.labels)),
         _ => None,
     };
     setup.timeline.iter().filter_map(|step| maker(&step.action)).collect()

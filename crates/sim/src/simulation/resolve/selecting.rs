@@ -22,7 +22,7 @@ pub(super) fn keys(setup: &Setup<'_>) -> BTreeSet<Symbol> {
     }
     storage::pods(scenario, &policy.manifests).into_iter().for_each(|(_, spec)| keys.of_pod(spec));
     if let Some(initial) = &setup.initial {
-        let of_nodes = initial.nodes.iter().flat_map(|own| &own.found.pods);
+        let of_nodes = initial.nodes.iter().flat_map(|node| &node.found.pods);
         of_nodes.chain(initial.waiting.iter().copied()).for_each(|pod| keys.of_pod(&pod.spec));
     }
     for profile in policy.fargate.iter().flat_map(|fargate| &fargate.profiles) {
@@ -68,9 +68,9 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
 
 fn has_keyed_terms(spec: &PodSpec) -> bool {
     let all = [&spec.pod_affinity, &spec.pod_anti_affinity];
-    all.into_iter().any(|own| {
-        let preferred = own.preferred.iter().map(|weighted| &weighted.term);
-        let mut terms = own.required.iter().chain(preferred);
+    all.into_iter().any(|item| {
+        let preferred = item.preferred.iter().map(|weighted| &weighted.term);
+        let mut terms = item.required.iter().chain(preferred);
         terms.any(|term| !term.match_label_keys.is_empty() || !term.mismatch_label_keys.is_empty())
     })
 }
@@ -80,16 +80,16 @@ struct Keys(BTreeSet<Symbol>);
 
 impl Keys {
     fn of_objects(&mut self, objects: &Manifests) {
-        objects.disruption_budgets.iter().filter_map(|own| own.selector.as_ref()).for_each(|own| self.of_selector(own));
-        objects.services.iter().for_each(|own| self.0.extend(own.selector.iter().map(|(key, _)| key)));
-        objects.pod_templates.iter().for_each(|own| self.of_pod(&own.spec));
+        objects.disruption_budgets.iter().filter_map(|disruption_budget| disruption_budget.selector.as_ref()).for_each(|selector| self.of_selector(selector));
+        objects.services.iter().for_each(|service| self.0.extend(service.selector.iter().map(|(key, _)| key)));
+        objects.pod_templates.iter().for_each(|pod_template| self.of_pod(&pod_template.spec));
     }
 
     fn of_pod(&mut self, spec: &PodSpec) {
         self.of_affinity(&spec.pod_affinity);
         self.of_affinity(&spec.pod_anti_affinity);
         for spread in &spec.topology_spread {
-            spread.selector.iter().for_each(|own| self.of_selector(own));
+            spread.selector.iter().for_each(|item| self.of_selector(item));
             self.0.extend(&spread.match_label_keys);
         }
     }
@@ -100,7 +100,7 @@ impl Keys {
     }
 
     fn of_term(&mut self, term: &PodAffinityTerm) {
-        term.selector.iter().for_each(|own| self.of_selector(own));
+        term.selector.iter().for_each(|item| self.of_selector(item));
         self.0.extend(term.match_label_keys.iter().chain(&term.mismatch_label_keys));
     }
 

@@ -25,13 +25,13 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     if setup.initial.is_some() || applies_later {
         return;
     }
-    let large: Vec<(ObjectName, Resources)> = workloads(setup).filter(|(_, own)| is_large(own)).collect();
-    if large.is_empty() || is_surely_held(setup, &most(large.iter().map(|(_, own)| own))) {
+    let large: Vec<(ObjectName, Resources)> = workloads(setup).filter(|(_, item)| is_large(item)).collect();
+    if large.is_empty() || is_surely_held(setup, &most(large.iter().map(|(_, key)| key))) {
         return;
     }
     let offers = offers(setup);
-    let fits = |own: &Resources| {
-        offers.iter().any(|offer| own.cpu_milli() <= offer.cpu_milli() && own.memory_bytes() <= offer.memory_bytes())
+    let fits = |resources: &Resources| {
+        offers.iter().any(|offer| resources.cpu_milli() <= offer.cpu_milli() && resources.memory_bytes() <= offer.memory_bytes())
     };
     // Where nothing is admitted at all, something else is amiss.
     let (Some(cpu), Some(memory)) =
@@ -39,7 +39,7 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     else {
         return;
     };
-    for (name, requests) in large.iter().filter(|(_, own)| !fits(own)).take(NAMED_MAX) {
+    for (name, requests) in large.iter().filter(|(_, key)| !fits(key)).take(NAMED_MAX) {
         warnings.add(&setup::TOO_LARGE_PODS, format!(
             "{name}: each pod requests {} and {} of memory, more than any allowed instance type has (at most {} and {}), so its pods stay \
              pending. Lower the requests, or allow larger types",
@@ -66,7 +66,7 @@ fn gibibytes(bytes: i64) -> String {
 
 /// Each resource where it is largest.
 fn most<'r>(all: impl Iterator<Item = &'r Resources>) -> (i64, i64) {
-    all.fold((0, 0), |(cpu, memory), own| (cpu.max(own.cpu_milli()), memory.max(own.memory_bytes())))
+    all.fold((0, 0), |(cpu, memory), item| (cpu.max(item.cpu_milli()), memory.max(item.memory_bytes())))
 }
 
 /// Types that are asked about at a time.
@@ -82,7 +82,7 @@ fn is_surely_held(setup: &Setup<'_>, &(cpu, memory): &(i64, i64)) -> bool {
     let ample: Vec<RegionType> = region.types.iter().filter(is_ample).cloned().collect();
     setup.node_pools.iter().any(|pool| {
         let Some(class) = setup.node_classes.iter().find(|class| class.name == pool.node_class) else { return false };
-        let holds = |own: Resources| own.cpu_milli() >= cpu && own.memory_bytes() >= memory;
+        let holds = |resources: Resources| resources.cpu_milli() >= cpu && resources.memory_bytes() >= memory;
         ample.chunks(AT_A_TIME).any(|types| {
             let some = Region::new(region.name, region.currency, region.zones.clone(), types.to_vec());
             offers_of_pool(setup, &some, pool, class).any(holds)
@@ -97,19 +97,19 @@ fn is_large(requests: &Resources) -> bool {
 /// What a pod of each workload requests whose pods go to nodes.
 pub(super) fn workloads<'s>(setup: &'s Setup<'_>) -> impl Iterator<Item = (ObjectName, Resources)> + 's {
     let manifests = &setup.policy.manifests;
-    let deployments = manifests.deployments.iter().filter(|own| own.replicas != Some(0));
-    let deployments = deployments.map(|own| (own.name, &own.template));
-    let sets = manifests.stateful_sets.iter().filter(|own| own.replicas != Some(0));
-    let sets = sets.map(|own| (own.name, &own.template));
-    let jobs = manifests.jobs.iter().map(|own| (own.name, &own.spec.template));
-    let crons = manifests.cron_jobs.iter().map(|own| (own.name, &own.job.template));
+    let deployments = manifests.deployments.iter().filter(|deployment| deployment.replicas != Some(0));
+    let deployments = deployments.map(|deployment| (deployment.name, &deployment.template));
+    let sets = manifests.stateful_sets.iter().filter(|stateful_set| stateful_set.replicas != Some(0));
+    let sets = sets.map(|group| (group.name, &group.template));
+    let jobs = manifests.jobs.iter().map(|job| (job.name, &job.spec.template));
+    let crons = manifests.cron_jobs.iter().map(|cron_job| (cron_job.name, &cron_job.job.template));
     let all = deployments.chain(sets).chain(jobs).chain(crons);
     all.filter(|(name, spec)| !is_on_fargate(setup, *name, spec)).map(|(name, spec)| (name, spec.requests()))
 }
 
 fn is_on_fargate(setup: &Setup<'_>, name: ObjectName, spec: &Arc<PodSpec>) -> bool {
     let settings = setup.policy.fargate.as_ref();
-    settings.is_some_and(|own| fargate::chosen(&own.profiles, name.namespace.as_str(), &spec.labels).is_some())
+    settings.is_some_and(|setting| fargate::chosen(&setting.profiles, name.namespace.as_str(), &spec.labels).is_some())
 }
 
 /// What a node of each type offers that a NodePool or a node group admits.

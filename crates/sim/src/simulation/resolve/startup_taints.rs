@@ -69,9 +69,9 @@ fn is_tolerated_by(setup: &Setup<'_>, name: ObjectName, key: Symbol) -> bool {
     parts(setup).flat_map(|manifests| &manifests.daemon_sets).filter(|set| set.name == name).any(|set| {
         let mut tolerations = set.template.tolerations.clone();
         tolerations.extend(daemon_tolerations());
-        let own = taints(setup).filter(|(_, taint, _)| taint.key == key).map(|(_, taint, _)| taint);
-        let own: Vec<Taint> = own.filter(|taint| taint.effect != TaintEffect::PreferNoSchedule).collect();
-        first_untolerated(own.iter(), &tolerations).is_none()
+        let this_taint = taints(setup).filter(|(_, taint, _)| taint.key == key).map(|(_, taint, _)| taint);
+        let taints: Vec<Taint> = this_taint.filter(|taint| taint.effect != TaintEffect::PreferNoSchedule).collect();
+        first_untolerated(taints.iter(), &tolerations).is_none()
     })
 }
 

@@ -28,12 +28,12 @@ pub(super) fn storage(
 ) -> Storage {
     let mut all = Manifests::default();
     for part in parts(scenario, manifests) {
-        let mut own = Manifests::default();
-        own.storage_classes.clone_from(&part.storage_classes);
-        own.attribute_classes.clone_from(&part.attribute_classes);
-        own.volumes.clone_from(&part.volumes);
-        own.volume_claims.clone_from(&part.volume_claims);
-        all.apply(own);
+        let mut manifests = Manifests::default();
+        manifests.storage_classes.clone_from(&part.storage_classes);
+        manifests.attribute_classes.clone_from(&part.attribute_classes);
+        manifests.volumes.clone_from(&part.volumes);
+        manifests.volume_claims.clone_from(&part.volume_claims);
+        all.apply(manifests);
     }
     let mut needs = Needs { claims: all.volume_claims, volumes: all.volumes, ..Needs::default() };
     needs.settle(warnings);
@@ -77,14 +77,14 @@ fn at_start(
         (one.namespace, one.name) == (other.namespace, other.name)
     };
     let in_a_file = |claim: &PersistentVolumeClaim| {
-        parts(scenario, manifests).any(|part| part.volume_claims.iter().any(|own| is(own, claim)))
+        parts(scenario, manifests).any(|part| part.volume_claims.iter().any(|volume_claim| is(volume_claim, claim)))
     };
     let assumed = claims.iter().filter(|claim| !in_a_file(claim)).copied();
     let stated = manifests.volume_claims.iter().map(|claim| settled(*claim, volumes, kubernetes));
     let claims: Vec<PersistentVolumeClaim> = stated.chain(assumed).collect();
     // What a claim is bound to is there with it, whenever its object is applied.
     let later = volumes.iter().filter(|volume| {
-        let applied_later = manifests.volumes.iter().all(|own| own.name != volume.name);
+        let applied_later = manifests.volumes.iter().all(|this_volume| this_volume.name != volume.name);
         applied_later && claims.iter().any(|claim| claim.volume == Some(volume.name))
     });
     let volumes = manifests.volumes.iter().chain(later).cloned().collect();
@@ -148,7 +148,7 @@ fn settle_attributes(
     let ebs = Some(well_known::EBS_DRIVER);
     let volumes = storage.volumes_in_order().into_iter().filter(|volume| volume.driver == ebs);
     let claims = to_come.iter().filter(|claim| storage.class_of(claim).map(|class| class.provisioner) == ebs);
-    let named = volumes.map(|own| (own.attributes, own.name)).chain(claims.map(|own| (own.attributes, own.name)));
+    let named = volumes.map(|volume| (volume.attributes, volume.name)).chain(claims.map(|claim| (claim.attributes, claim.name)));
     let named: BTreeSet<(&str, &str)> = named.filter_map(|(class, of)| Some((class?.as_str(), of.as_str()))).collect();
     if !kubernetes.has(KubernetesBehaviour::VolumeAttributesClass) {
         if !named.is_empty() {
@@ -192,13 +192,13 @@ pub(super) fn pods<'a>(scenario: &'a Scenario, manifests: &'a Manifests) -> Vec<
 
 /// Specifications in one part of the manifests that pods are made from, with their namespaces.
 pub(super) fn templates(part: &Manifests) -> impl Iterator<Item = (Symbol, &PodSpec)> {
-    let deployments = part.deployments.iter().map(|own| (own.name.namespace, &*own.template));
-    let stateful_sets = part.stateful_sets.iter().map(|own| (own.name.namespace, &*own.template));
-    let jobs = part.jobs.iter().map(|own| (own.name.namespace, &*own.spec.template));
-    let cron_jobs = part.cron_jobs.iter().map(|own| (own.name.namespace, &*own.job.template));
-    let daemon_sets = part.daemon_sets.iter().map(|own| (own.name.namespace, &*own.template));
-    let scaled_jobs = part.scaled_jobs.iter().map(|own| (own.namespace, &*own.job.template));
-    let pods = part.pods.iter().filter(|pod| super::is_bare(pod)).map(|own| (own.name.namespace, &own.spec));
+    let deployments = part.deployments.iter().map(|deployment| (deployment.name.namespace, &*deployment.template));
+    let stateful_sets = part.stateful_sets.iter().map(|stateful_set| (stateful_set.name.namespace, &*stateful_set.template));
+    let jobs = part.jobs.iter().map(|job| (job.name.namespace, &*job.spec.template));
+    let cron_jobs = part.cron_jobs.iter().map(|cron_job| (cron_job.name.namespace, &*cron_job.job.template));
+    let daemon_sets = part.daemon_sets.iter().map(|daemon_set| (daemon_set.name.namespace, &*daemon_set.template));
+    let scaled_jobs = part.scaled_jobs.iter().map(|scaled_job| (scaled_job.namespace, &*scaled_job.job.template));
+    let pods = part.pods.iter().filter(|pod| super::is_bare(pod)).map(|pod| (pod.name.namespace, &pod.spec));
     deployments.chain(stateful_sets).chain(jobs).chain(cron_jobs).chain(daemon_sets).chain(scaled_jobs).chain(pods)
 }
 
@@ -231,7 +231,7 @@ impl Needs {
                     claim.volume = None;
                 }
                 None => {
-                    claim.volume = self.volumes.iter().find(|own| own.is_kept_for(claim)).map(|own| own.name);
+                    claim.volume = self.volumes.iter().find(|volume| volume.is_kept_for(claim)).map(|volume| volume.name);
                     claim.bind_completed |= claim.volume.is_some();
                 }
             }
@@ -278,10 +278,10 @@ impl Needs {
 
     /// Claims that are applied later with another class have that of the start first.
     fn want_of_start(&mut self, claims: &[PersistentVolumeClaim]) {
-        for own in claims.iter().filter(|own| own.volume.is_none() && own.class != Some(well_known::EMPTY)) {
-            let later = self.claims.iter().find(|later| (later.namespace, later.name) == (own.namespace, own.name));
-            if later.is_some_and(|later| later.volume.is_none() && later.class != own.class) {
-                self.wanted.insert(own.class);
+        for claim in claims.iter().filter(|claim| claim.volume.is_none() && claim.class != Some(well_known::EMPTY)) {
+            let later = self.claims.iter().find(|later| (later.namespace, later.name) == (claim.namespace, claim.name));
+            if later.is_some_and(|later| later.volume.is_none() && later.class != claim.class) {
+                self.wanted.insert(claim.class);
             }
         }
     }

@@ -30,7 +30,7 @@ pub(super) fn plans(scenario: &Scenario, streams: Streams) -> Vec<UsagePlan> {
             of_workload: spec.of_workload,
             cpu: steps(&spec.cpu, "cpu", MICRO),
             memory: steps(&spec.memory, "memory", MEBIBYTE),
-            start_up: spec.start_up.map(|own| (libm::round(own.cpu * MICRO) as i64, own.length)),
+            start_up: spec.start_up.map(|start_up| (libm::round(start_up.cpu * MICRO) as i64, start_up.length)),
         }
     };
     scenario.usage.iter().enumerate().map(plan).collect()
@@ -41,8 +41,8 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     for usage in &setup.usages {
         let Some(container) = usage.container else { continue };
         let templates = setup.timeline.iter().filter_map(|step| match &step.action {
-            Action::Deploy(own) if own.name == usage.workload => Some(&*own.template),
-            Action::DeployStateful(own) if own.name == usage.workload => Some(&*own.template),
+            Action::Deploy(deploy) if deploy.name == usage.workload => Some(&*deploy.template),
+            Action::DeployStateful(deploy_stateful) if deploy_stateful.name == usage.workload => Some(&*deploy_stateful.template),
             _ => None,
         });
         let templates: Vec<&PodSpec> = templates.collect();
@@ -58,6 +58,6 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
 }
 
 fn names(spec: &PodSpec) -> String {
-    let names = spec.containers.iter().map(|own| Symbol::new(&own.name));
+    let names = spec.containers.iter().map(|container| Symbol::new(&container.name));
     names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

@@ -38,11 +38,11 @@ fn target(vpa: &VerticalPodAutoscaler) -> ObjectName {
 fn about_target(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Caveats) {
     let (name, target) = (vpa.name, target(vpa));
     let applied = |action: &Action| match (action, vpa.target.kind.as_str()) {
-        (Action::Deploy(own), "Deployment") => own.name == target,
-        (Action::DeployStateful(own), "StatefulSet") => own.name == target,
-        (Action::RunDaemon(own), "DaemonSet") => own.name == target,
-        (Action::RunJob(own), "Job") => own.name == target,
-        (Action::RunCronJob(own), "CronJob") => own.name == target,
+        (Action::Deploy(action), "Deployment") => action.name == target,
+        (Action::DeployStateful(action), "StatefulSet") => action.name == target,
+        (Action::RunDaemon(action), "DaemonSet") => action.name == target,
+        (Action::RunJob(action), "Job") => action.name == target,
+        (Action::RunCronJob(action), "CronJob") => action.name == target,
         _ => false,
     };
     if !setup.timeline.iter().any(|step| applied(&step.action)) {
@@ -78,13 +78,13 @@ fn about_containers(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, stated: &Pod
     let kinds = [((true, true), "nothing"), ((true, false), "no CPU"), ((false, true), "no memory")];
     let mut left: [Vec<Symbol>; 3] = Default::default();
     for template in templates(setup, vpa) {
-        for container in template.containers.iter().map(|own| Symbol::new(&own.name)) {
+        for container in template.containers.iter().map(|container| Symbol::new(&container.name)) {
             let known = stated.of_container(template, container);
             let policy = vpa.policy_of(container);
-            let wants = |resource| policy.is_none_or(|own| !own.off && own.controls(resource));
+            let wants = |resource| policy.is_none_or(|policy| !policy.off && policy.controls(resource));
             let lacks =
                 (of_any.0 && !known.0 && wants(ResourceName::CPU), of_any.1 && !known.1 && wants(ResourceName::MEMORY));
-            let kind = kinds.iter().position(|(own, _)| *own == lacks);
+            let kind = kinds.iter().position(|(key, _)| *key == lacks);
             if let Some(containers) = kind.and_then(|kind| left.get_mut(kind))
                 && !containers.contains(&container)
             {
@@ -98,7 +98,7 @@ fn about_containers(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, stated: &Pod
         } else {
             ("containers", "they use", "keep what they request")
         };
-        let names: Vec<String> = containers.iter().map(|own| format!("`{own}`")).collect();
+        let names: Vec<String> = containers.iter().map(|container| format!("`{container}`")).collect();
         told.add(&setup::VPA_WITHOUT_USAGE, format!(
             "VerticalPodAutoscaler {name} recommends {what} for the {noun} {} of {target}, which {keep}: neither `load` nor `usage` says what {they}; {ADVICE}",
             names.join(", ")
@@ -109,12 +109,12 @@ fn about_containers(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, stated: &Pod
 /// The templates that the target has during the run.
 fn templates<'s>(setup: &'s Setup<'_>, vpa: &VerticalPodAutoscaler) -> Vec<&'s PodSpec> {
     let target = target(vpa);
-    let own = setup.timeline.iter().filter_map(|step| match (&step.action, vpa.target.kind.as_str()) {
-        (Action::Deploy(own), "Deployment") if own.name == target => Some(&*own.template),
-        (Action::DeployStateful(own), "StatefulSet") if own.name == target => Some(&*own.template),
+    let topology_state = setup.timeline.iter().filter_map(|step| match (&step.action, vpa.target.kind.as_str()) {
+        (Action::Deploy(action), "Deployment") if action.name == target => Some(&*action.template),
+        (Action::DeployStateful(action), "StatefulSet") if action.name == target => Some(&*action.template),
         _ => None,
     });
-    own.collect()
+    topology_state.collect()
 }
 
 fn about_mode(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Caveats) {
@@ -139,7 +139,7 @@ fn about_mode(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Caveats
         }
         _ => {}
     }
-    if !vpa.recommenders.is_empty() && vpa.recommenders.iter().all(|own| own.as_str() != "default") {
+    if !vpa.recommenders.is_empty() && vpa.recommenders.iter().all(|recommender| recommender.as_str() != "default") {
         told.add(&setup::VPA_RECOMMENDER, format!(
             "VerticalPodAutoscaler {name}: its recommender `{}` is not simulated, so what its status recommends stays",
             vpa.recommenders[0]
@@ -149,9 +149,9 @@ fn about_mode(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Caveats
 
 /// Whether it controls a resource of some container.
 pub(super) fn controls(vpa: &VerticalPodAutoscaler, resource: ResourceName) -> bool {
-    let of_all = vpa.containers.iter().find(|own| own.container.as_str() == ContainerPolicy::ALL_OTHERS);
-    let own = |policy: &ContainerPolicy| !policy.off && policy.controls(resource);
-    of_all.is_none_or(own) || vpa.containers.iter().any(own)
+    let of_all = vpa.containers.iter().find(|container| container.container.as_str() == ContainerPolicy::ALL_OTHERS);
+    let matches = |policy: &ContainerPolicy| !policy.off && policy.controls(resource);
+    of_all.is_none_or(matches) || vpa.containers.iter().any(matches)
 }
 
 /// What follows where a HorizontalPodAutoscaler goes by a resource that this changes the requests of.

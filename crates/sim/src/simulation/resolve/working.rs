@@ -9,8 +9,8 @@ use nodecast_settings::lints::setup;
 pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     for load in &setup.loads {
         let mut templates = setup.timeline.iter().filter_map(|step| match &step.action {
-            Action::Deploy(own) if own.name == load.workload => Some(&*own.template),
-            Action::DeployStateful(own) if own.name == load.workload => Some(&*own.template),
+            Action::Deploy(deploy) if deploy.name == load.workload => Some(&*deploy.template),
+            Action::DeployStateful(deploy_stateful) if deploy_stateful.name == load.workload => Some(&*deploy_stateful.template),
             _ => None,
         });
         let Some(template) = templates.find(|template| is_open(template)) else { continue };
@@ -29,7 +29,7 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
 fn is_open(template: &PodSpec) -> bool {
     let mut all = template.possible_workers().map(cpu_limit);
     let first = all.next();
-    template.named_worker().is_none() && all.any(|own| Some(own) != first)
+    template.named_worker().is_none() && all.any(|item| Some(item) != first)
 }
 
 fn cpu_limit(container: &Container) -> Option<i64> {
@@ -37,9 +37,9 @@ fn cpu_limit(container: &Container) -> Option<i64> {
 }
 
 fn limits(template: &PodSpec) -> String {
-    let told = |own: &Container| {
-        let limit = cpu_limit(own).map_or_else(|| "none".to_owned(), |limit| ResourceName::CPU.format(limit));
-        format!("`{}` {limit}", own.name)
+    let told = |container: &Container| {
+        let limit = cpu_limit(container).map_or_else(|| "none".to_owned(), |limit| ResourceName::CPU.format(limit));
+        format!("`{}` {limit}", container.name)
     };
     template.possible_workers().map(told).collect::<Vec<_>>().join(", ")
 }

@@ -37,15 +37,15 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
 
 /// What each workload makes its pods after, and each pod that nothing controls.
 pub(super) fn templates(objects: &Manifests) -> impl Iterator<Item = (ObjectName, &PodSpec)> {
-    let deployments = objects.deployments.iter().map(|own| (own.name, &*own.template));
-    let sets = objects.stateful_sets.iter().map(|own| (own.name, &*own.template));
-    let daemons = objects.daemon_sets.iter().map(|own| (own.name, &*own.template));
-    let jobs = objects.jobs.iter().map(|own| (own.name, &*own.spec.template));
-    let crons = objects.cron_jobs.iter().map(|own| (own.name, &*own.job.template));
-    let scaled = objects.scaled_jobs.iter().map(|own| {
-        let name = ObjectName { namespace: own.namespace, name: own.name };
-        (name, &*own.job.template)
+    let deployments = objects.deployments.iter().map(|deployment| (deployment.name, &*deployment.template));
+    let sets = objects.stateful_sets.iter().map(|stateful_set| (stateful_set.name, &*stateful_set.template));
+    let daemons = objects.daemon_sets.iter().map(|daemon_set| (daemon_set.name, &*daemon_set.template));
+    let jobs = objects.jobs.iter().map(|job| (job.name, &*job.spec.template));
+    let crons = objects.cron_jobs.iter().map(|cron_job| (cron_job.name, &*cron_job.job.template));
+    let scaled = objects.scaled_jobs.iter().map(|scaled_job| {
+        let name = ObjectName { namespace: scaled_job.namespace, name: scaled_job.name };
+        (name, &*scaled_job.job.template)
     });
-    let pods = objects.pods.iter().filter(|own| super::is_bare(own)).map(|own| (own.name, &own.spec));
+    let pods = objects.pods.iter().filter(|pod| super::is_bare(pod)).map(|pod| (pod.name, &pod.spec));
     deployments.chain(sets).chain(daemons).chain(jobs).chain(crons).chain(scaled).chain(pods)
 }

@@ -82,8 +82,8 @@ fn workloads<'k>(known: &BaselineFacts<'k>) -> Vec<Workload<'k>> {
         let scaled = of_hpas.chain(objects.map(|object| object.min_replica_count.unwrap_or(0).max(1))).next();
         scaled.map_or_else(|| i64::from(stated.unwrap_or(1)), i64::from)
     };
-    let deployments = manifests.deployments.iter().map(|own| ("Deployment", own.name, &*own.template, own.replicas));
-    let sets = manifests.stateful_sets.iter().map(|own| ("StatefulSet", own.name, &*own.template, own.replicas));
+    let deployments = manifests.deployments.iter().map(|deployment| ("Deployment", deployment.name, &*deployment.template, deployment.replicas));
+    let sets = manifests.stateful_sets.iter().map(|stateful_set| ("StatefulSet", stateful_set.name, &*stateful_set.template, stateful_set.replicas));
     let workload = |(kind, name, template, stated): (&'static str, ObjectName, &'k PodSpec, Option<u32>)| Workload {
         kind,
         name,
@@ -119,8 +119,8 @@ fn node_budgets(known: &BaselineFacts<'_>) -> Option<Class> {
 /// PodDisruptionBudgets that allow no disruption: of workloads that have several replicas, and of workloads with one.
 fn disruption_budgets(known: &BaselineFacts<'_>, workloads: &[Workload<'_>]) -> (Option<Class>, Option<Class>) {
     let blocking = |budget: &&PodDisruptionBudget| {
-        let protected = workloads.iter().filter(|own| protects(budget, own));
-        let replicas: Vec<i64> = protected.map(|own| own.replicas).collect();
+        let protected = workloads.iter().filter(|workload| protects(budget, workload));
+        let replicas: Vec<i64> = protected.map(|protected| protected.replicas).collect();
         let all: i64 = replicas.iter().sum();
         let blocks = match budget.rule {
             DisruptionRule::MinAvailable(least) => least.of_rounded_up(all) >= all,
@@ -130,7 +130,7 @@ fn disruption_budgets(known: &BaselineFacts<'_>, workloads: &[Workload<'_>]) -> 
     };
     let class = |several: bool| {
         let all = known.policy.manifests.disruption_budgets.iter();
-        let own: Vec<&PodDisruptionBudget> = all.filter(|budget| blocking(budget) == Some(several)).collect();
+        let pod_disruption_budgets: Vec<&PodDisruptionBudget> = all.filter(|budget| blocking(budget) == Some(several)).collect();
         let set = |budget: &&PodDisruptionBudget| {
             let spec = format!("PodDisruptionBudget[{}/{}].spec", budget.namespace, budget.name);
             let one = (format!("{spec}.maxUnavailable"), "1".to_owned());
@@ -138,8 +138,8 @@ fn disruption_budgets(known: &BaselineFacts<'_>, workloads: &[Workload<'_>]) -> 
             if matches!(budget.rule, DisruptionRule::MinAvailable(_)) { vec![none, one] } else { vec![one] }
         };
         let of = if several { "several replicas" } else { "a single replica" };
-        let count = counted(own.len() as u64, "PodDisruptionBudget", "PodDisruptionBudgets");
-        let sets: Setting = own.iter().flat_map(set).collect();
+        let count = counted(pod_disruption_budgets.len() as u64, "PodDisruptionBudget", "PodDisruptionBudgets");
+        let sets: Setting = pod_disruption_budgets.iter().flat_map(set).collect();
         (!sets.is_empty()).then(|| Class { label: format!("{count} of {of} to 1 pod"), sets, is_safe: several })
     };
     (class(true), class(false))
@@ -153,12 +153,12 @@ fn protects(budget: &PodDisruptionBudget, workload: &Workload<'_>) -> bool {
 /// Annotations that block disruption, by the kind of object that has them.
 fn annotations(known: &BaselineFacts<'_>, workloads: &[Workload<'_>]) -> Vec<Class> {
     let of_workloads = |kind: &'static str| {
-        let own = workloads.iter().filter(|own| own.kind == kind && blocks(&own.template.annotations));
-        let own: Vec<&Workload<'_>> = own.collect();
-        let is_safe = kind == "Deployment" && own.iter().all(|own| own.replicas > 1);
-        let count = counted(own.len() as u64, kind, &format!("{kind}s"));
-        let object = |own: &&Workload<'_>| without(known, kind, &own.name.to_string());
-        (own.iter().flat_map(object).collect::<Setting>(), count, is_safe)
+        let workload = workloads.iter().filter(|workload| workload.kind == kind && blocks(&workload.template.annotations));
+        let workloads: Vec<&Workload<'_>> = workload.collect();
+        let is_safe = kind == "Deployment" && workloads.iter().all(|workload| workload.replicas > 1);
+        let count = counted(workloads.len() as u64, kind, &format!("{kind}s"));
+        let object = |workload: &&Workload<'_>| without(known, kind, &workload.name.to_string());
+        (workloads.iter().flat_map(object).collect::<Setting>(), count, is_safe)
     };
     let pools = known.policy.manifests.node_pools.iter().filter(|pool| blocks(&pool.annotations));
     let pools: Vec<Setting> =
@@ -184,12 +184,12 @@ fn blocks(annotations: &Labels) -> bool {
 /// Removes the annotations that block disruption from the template of an object.
 fn without(known: &BaselineFacts<'_>, kind: &str, name: &str) -> Setting {
     let shown = format!("{kind} {}", name.strip_prefix("default/").unwrap_or(name));
-    let Some(object) = known.objects.iter().find(|own| own.object_name().as_ref() == Some(&shown)) else {
+    let Some(object) = known.objects.iter().find(|object| object.object_name().as_ref() == Some(&shown)) else {
         return Setting::new();
     };
     let path = ["spec", "template", "metadata", "annotations"];
-    let stated = path.iter().try_fold(object, |own, key| own.get(key));
-    let value = |key: &str| stated.and_then(|own| own.get(key)).and_then(Content::as_text);
+    let stated = path.iter().try_fold(object, |item, key| item.get(key));
+    let value = |key: &str| stated.and_then(|item| item.get(key)).and_then(Content::as_text);
     let is_stated = |key: &&&str| value(**key).is_some_and(|value| (value == "false") == (**key == ANNOTATIONS[3]));
     let remove = |key: &&str| {
         let path = format!("{kind}[{name}].spec.template.metadata.annotations[{key}]");

@@ -25,8 +25,8 @@ const SIZED: [ResourceName; 2] = [ResourceName::CPU, ResourceName::MEMORY];
 pub(super) fn lever(known: &BaselineFacts<'_>) -> Option<Lever> {
     let by_use = |set: &DaemonSet, container: &Container, resource| largest_use(known, set, container, resource);
     let recommended = |set: &DaemonSet, container: &Container, resource| {
-        let own = recommendation(known, set, container)?.target.find(resource)?;
-        Some(largest_use(known, set, container, resource).map_or(own, |used| used.max(own)))
+        let target = recommendation(known, set, container)?.target.find(resource)?;
+        Some(largest_use(known, set, container, resource).map_or(target, |used| used.max(target)))
     };
     let used = level(known, "15 % above the largest use", &by_use);
     let levels: Vec<Level> =
@@ -47,7 +47,7 @@ fn level(known: &BaselineFacts<'_>, label: &str, wanted: &Wanted<'_>) -> Option<
         for container in set.template.containers.iter().filter(|_| set.template.pod_requests.is_none()) {
             for resource in SIZED {
                 let today = container.effective_requests().find(resource);
-                let lower = wanted(set, container, resource).filter(|own| today.is_some_and(|today| *own < today));
+                let lower = wanted(set, container, resource).filter(|item| today.is_some_and(|today| *item < today));
                 let Some(amount) = lower else { continue };
                 let amounts = crate::domain::Resources::new().with(resource, amount);
                 let path = format!(
@@ -70,7 +70,7 @@ fn largest_use(known: &BaselineFacts<'_>, set: &DaemonSet, container: &Container
     let mut sum = None;
     for usage in all {
         let curve = if resource == ResourceName::CPU { &usage.cpu } else { &usage.memory };
-        let start_up = usage.start_up.filter(|_| resource == ResourceName::CPU).map_or(0.0, |own| own.cpu);
+        let start_up = usage.start_up.filter(|_| resource == ResourceName::CPU).map_or(0.0, |start_up| start_up.cpu);
         if let Some(curve) = curve {
             let share = share(usage, set, container, resource)?;
             sum = Some(sum.unwrap_or(0.0) + share * (largest(curve, length) + start_up));
@@ -86,7 +86,7 @@ fn largest_use(known: &BaselineFacts<'_>, set: &DaemonSet, container: &Container
 /// The share of a stated use that is the container's: all of it if it is named, else in the proportion of requests, as the simulation has it.
 fn share(usage: &UsageSpec, set: &DaemonSet, container: &Container, resource: ResourceName) -> Option<f64> {
     let Some(named) = usage.container else {
-        let request = |own: &Container| own.effective_requests().find(resource).unwrap_or(0) as f64;
+        let request = |container: &Container| container.effective_requests().find(resource).unwrap_or(0) as f64;
         let all: f64 = set.template.containers.iter().map(request).sum();
         return (all > 0.0).then(|| request(container) / all);
     };
@@ -108,11 +108,11 @@ fn recommendation<'k>(
     container: &Container,
 ) -> Option<&'k ContainerRecommendation> {
     let all = known.policy.manifests.vertical_autoscalers.iter();
-    let mut own = all.filter(|vpa| {
+    let mut item = all.filter(|vpa| {
         vpa.name.namespace == set.name.namespace
             && vpa.target.kind.as_str() == "DaemonSet"
             && vpa.target.name == set.name.name
     });
-    let containers = own.next()?.recommendation.as_ref()?;
+    let containers = item.next()?.recommendation.as_ref()?;
     containers.iter().find(|recommended| recommended.container == Symbol::new(&container.name))
 }

@@ -80,13 +80,13 @@ fn types(known: &BaselineFacts<'_>, group: &NodeGroup, (base, _): &(String, &'st
 
 /// The three cheapest types with as much CPU and at least as much memory, on the same architecture.
 fn cheaper(known: &BaselineFacts<'_>, today: Symbol) -> Vec<Symbol> {
-    let Some(own) = known.region.instance_type(today) else { return Vec::new() };
-    let Some(price) = own.on_demand.map(|price| price.rate) else { return Vec::new() };
+    let Some(instance_type) = known.region.instance_type(today) else { return Vec::new() };
+    let Some(price) = instance_type.on_demand.map(|price| price.rate) else { return Vec::new() };
     let fits = |facts: &InstanceFacts| {
-        facts.arch == own.facts.arch
-            && facts.burstable == own.facts.burstable
-            && facts.vcpus == own.facts.vcpus
-            && facts.memory_mib >= own.facts.memory_mib
+        facts.arch == instance_type.facts.arch
+            && facts.burstable == instance_type.facts.burstable
+            && facts.vcpus == instance_type.facts.vcpus
+            && facts.memory_mib >= instance_type.facts.memory_mib
     };
     let mut all: Vec<_> = known
         .region

@@ -91,13 +91,13 @@ fn budgets(pool: &NodePool) -> Lever {
 }
 
 /// What a label is called on nodes of the pool.
-pub(super) fn label(pool: &NodePool, own: Symbol) -> Symbol {
-    if pool.auto_mode { auto_mode_label(own).unwrap_or(own) } else { own }
+pub(super) fn label(pool: &NodePool, symbol: Symbol) -> Symbol {
+    if pool.auto_mode { auto_mode_label(symbol).unwrap_or(symbol) } else { symbol }
 }
 
 /// Terms on a label of the pool's nodes.
-pub(super) fn term(pool: &NodePool, own: Symbol, terms: &[(&str, &[&str])]) -> Terms {
-    let key = label(pool, own);
+pub(super) fn term(pool: &NodePool, symbol: Symbol, terms: &[(&str, &[&str])]) -> Terms {
+    let key = label(pool, symbol);
     let stated =
         |(operator, values): &(&str, &[&str])| json!({"key": key.as_str(), "operator": operator, "values": values});
     let terms: Vec<Value> = terms.iter().map(stated).collect();
@@ -110,8 +110,8 @@ pub(super) fn level(label: &str, requirements: Vec<Terms>) -> Level {
 }
 
 /// How a pool's requirement on a label reads.
-fn required(pool: &NodePool, own: Symbol) -> Option<String> {
-    let key = label(pool, own);
+fn required(pool: &NodePool, symbol: Symbol) -> Option<String> {
+    let key = label(pool, symbol);
     let stated = pool.requirements.iter().filter(|requirement| requirement.key == key);
     let all: Vec<String> = stated.map(ToString::to_string).collect();
     (!all.is_empty()).then(|| all.join(", "))
@@ -119,7 +119,7 @@ fn required(pool: &NodePool, own: Symbol) -> Option<String> {
 
 /// Requirements on these labels, for people.
 fn shown(pool: &NodePool, labels: &[Symbol], without: &str) -> String {
-    let all: Vec<String> = labels.iter().filter_map(|own| required(pool, *own)).collect();
+    let all: Vec<String> = labels.iter().filter_map(|label| required(pool, *label)).collect();
     if all.is_empty() { without.to_owned() } else { all.join(", ") }
 }
 

@@ -21,7 +21,7 @@ pub(super) fn levers(known: &BaselineFacts<'_>, all: &mut Vec<Lever>) {
         manifests.deployments.iter().filter(|deployment| deployment.template.priority >= 0).collect();
     let names: Vec<String> = deployments.iter().map(|deployment| deployment.name.to_string()).collect();
     let chosen = dearest(names.iter().map(String::as_str), known.by_workload, AUTOSCALERS_MAX);
-    let chosen = deployments.into_iter().filter(|own| chosen.contains(&own.name.to_string().as_str()));
+    let chosen = deployments.into_iter().filter(|deployment| chosen.contains(&deployment.name.to_string().as_str()));
     all.extend(chosen.filter_map(|deployment| schedule(known, deployment)));
 }
 

@@ -53,12 +53,12 @@ pub(super) fn levers(known: &BaselineFacts<'_>, all: &mut Vec<Lever>) {
 fn committed(known: &BaselineFacts<'_>) -> Vec<Committed> {
     let bought = &known.scenario.ec2.cloud.billing.commitments;
     let mut families: BTreeSet<Symbol> = bought.plans.iter().filter_map(|plan| plan.family).collect();
-    families.extend(bought.reserved.iter().map(|own| family(own.instance_type)));
+    families.extend(bought.reserved.iter().map(|item| family(item.instance_type)));
     let vcpus = |name: Symbol| {
-        let reserved = bought.reserved.iter().filter(|own| family(own.instance_type) == name);
-        let reserved = reserved.filter_map(|own| {
-            let facts = &known.region.instance_type(own.instance_type)?.facts;
-            Some(f64::from(facts.vcpus) * f64::from(own.count))
+        let reserved = bought.reserved.iter().filter(|item| family(item.instance_type) == name);
+        let reserved = reserved.filter_map(|reserved| {
+            let facts = &known.region.instance_type(reserved.instance_type)?.facts;
+            Some(f64::from(facts.vcpus) * f64::from(reserved.count))
         });
         let price = vcpu_price(known, name);
         let plans = bought.plans.iter().filter(|plan| plan.family == Some(name)).filter_map(|plan| {
@@ -88,7 +88,7 @@ fn on_demand(pool: &NodePool) -> Terms {
 
 /// All nodes of the pool in the families of commitments, or as many of them as the commitments cover, in a pool that is tried first.
 fn of_pool(known: &BaselineFacts<'_>, pool: &NodePool, committed: &[Committed]) -> Vec<Level> {
-    let names: Vec<&str> = committed.iter().map(|own| own.family.as_str()).collect();
+    let names: Vec<&str> = committed.iter().map(|committed| committed.family.as_str()).collect();
     let shown = names.join(", ");
     let terms = vec![
         term(pool, well_known::INSTANCE_TYPE, &[]),
@@ -110,9 +110,9 @@ fn tried_first(
     committed: &[Committed],
 ) -> Option<Level> {
     let name = format!("{}-committed", pool.name);
-    let vcpus = libm::floor(committed.iter().map(|own| own.vcpus).sum::<f64>());
-    let stated = known.objects.iter().find(|own| own.object_name() == Some(format!("NodePool {}", pool.name)))?;
-    let is_taken = known.policy.manifests.node_pools.iter().any(|own| own.name.as_str() == name);
+    let vcpus = libm::floor(committed.iter().map(|committed| committed.vcpus).sum::<f64>());
+    let stated = known.objects.iter().find(|object| object.object_name() == Some(format!("NodePool {}", pool.name)))?;
+    let is_taken = known.policy.manifests.node_pools.iter().any(|node_pool| node_pool.name.as_str() == name);
     if pool.legacy || is_taken || vcpus < 1.0 {
         return None;
     }
@@ -123,7 +123,7 @@ fn tried_first(
         well_known::INSTANCE_FAMILY,
         well_known::CAPACITY_TYPE,
     ]
-    .map(|own| label(pool, own));
+    .map(|instance_type| label(pool, instance_type));
     let mut terms: Vec<Value> = known_terms(known, pool, &replaced);
     terms.push(json!({"key": replaced[3].as_str(), "operator": "In", "values": names}));
     terms.push(json!({"key": replaced[4].as_str(), "operator": "In", "values": ["on-demand"]}));
@@ -156,8 +156,8 @@ fn content(value: &Value) -> Content {
 /// The terms of the pool on other labels.
 fn known_terms(known: &BaselineFacts<'_>, pool: &NodePool, replaced: &[Symbol]) -> Vec<Value> {
     let requirements = super::requirements(known.policy);
-    let own = requirements.get(&format!("{}.requirements", template(pool))).cloned().unwrap_or_default();
-    own.into_iter().filter(|(key, _)| !replaced.contains(key)).flat_map(|(_, terms)| terms).collect()
+    let requirement = requirements.get(&format!("{}.requirements", template(pool))).cloned().unwrap_or_default();
+    requirement.into_iter().filter(|(key, _)| !replaced.contains(key)).flat_map(|(_, terms)| terms).collect()
 }
 
 /// Types of the families of commitments with the shape of the group's nodes.
@@ -166,7 +166,7 @@ fn of_group(known: &BaselineFacts<'_>, group: &NodeGroup, committed: &[Committed
     let today = &known.region.instance_type(*group.instance_types.first()?)?.facts;
     let fits = |kind: &&crate::catalog::RegionType| {
         let facts = &kind.facts;
-        committed.iter().any(|own| own.family == facts.family)
+        committed.iter().any(|committed| committed.family == facts.family)
             && !group.instance_types.contains(&facts.name)
             && (facts.arch, facts.vcpus) == (today.arch, today.vcpus)
             && facts.memory_mib >= today.memory_mib

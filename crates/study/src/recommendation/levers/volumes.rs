@@ -107,7 +107,7 @@ impl Order<'_> {
     fn lever(&self, subject: String) -> Option<Lever> {
         let today = self.performance()?;
         let volume_type = self.volume_type();
-        let shown = |own: Performance| format!("{} IOPS and {} MiB/s", own.iops, own.throughput);
+        let shown = |performance: Performance| format!("{} IOPS and {} MiB/s", performance.iops, performance.throughput);
         let mut levels = Vec::new();
         if volume_type != "gp3" {
             levels.push(self.level(format!("gp3 with {}, as today", shown(today)), today));
@@ -174,10 +174,10 @@ fn classes(known: &BaselineFacts<'_>, all: &mut Vec<Lever>) {
 fn sizes(known: &BaselineFacts<'_>, kind: &str, name: &str) -> (i64, i64) {
     let manifests = &known.policy.manifests;
     let is_default =
-        |class: &Symbol| manifests.storage_classes.iter().any(|own| own.name == *class && own.default_class);
+        |class: &Symbol| manifests.storage_classes.iter().any(|storage_class| storage_class.name == *class && storage_class.default_class);
     let class = Symbol::new(name);
-    let of_class = |own: Option<Symbol>, attributes: Option<Symbol>| match kind {
-        "StorageClass" => own.map_or_else(|| is_default(&class), |own| own == class),
+    let of_class = |symbol: Option<Symbol>, attributes: Option<Symbol>| match kind {
+        "StorageClass" => symbol.map_or_else(|| is_default(&class), |symbol| symbol == class),
         _ => attributes == Some(class),
     };
     let claims = manifests.volume_claims.iter().filter(|claim| of_class(claim.class, claim.attributes));
@@ -186,8 +186,8 @@ fn sizes(known: &BaselineFacts<'_>, kind: &str, name: &str) -> (i64, i64) {
     let volumes = volumes.filter_map(|volume| volume.gib);
     let of_pod = |volume: &&VolumeRef| match volume.source {
         ClaimSource::Named => false,
-        ClaimSource::Ephemeral(own) => of_class((own != well_known::EMPTY).then_some(own), volume.attributes),
-        ClaimSource::Template(own) => of_class(own, volume.attributes),
+        ClaimSource::Ephemeral(ephemeral) => of_class((ephemeral != well_known::EMPTY).then_some(ephemeral), volume.attributes),
+        ClaimSource::Template(template) => of_class(template, volume.attributes),
     };
     let templates = manifests.stateful_sets.iter().map(|set| &*set.template);
     let templates = templates.chain(manifests.deployments.iter().map(|deployment| &*deployment.template));

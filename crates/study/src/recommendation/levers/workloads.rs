@@ -11,58 +11,58 @@ use crate::domain::{Labels, well_known};
 /// Levers of autoscalers of the dearest workloads, of placeholders, and of workloads that shun Spot.
 pub(super) fn levers(known: &BaselineFacts<'_>, all: &mut Vec<Lever>) {
     let manifests = &known.policy.manifests;
-    let of_hpa = |own: &HorizontalPodAutoscaler| format!("{}/{}", own.namespace, own.target.name);
-    let of_object = |own: &ScaledObject| format!("{}/{}", own.namespace, own.target.name);
+    let of_hpa = |pod_autoscaler: &HorizontalPodAutoscaler| format!("{}/{}", pod_autoscaler.namespace, pod_autoscaler.target.name);
+    let of_object = |scaled_object: &ScaledObject| format!("{}/{}", scaled_object.namespace, scaled_object.target.name);
     let targets: Vec<String> =
         manifests.autoscalers.iter().map(of_hpa).chain(manifests.scaled_objects.iter().map(of_object)).collect();
     let chosen = dearest(targets.iter().map(String::as_str), known.by_workload, AUTOSCALERS_MAX);
-    for own in manifests.autoscalers.iter().filter(|own| chosen.contains(&of_hpa(own).as_str())) {
-        all.extend(targets_of(own, known));
-        all.extend([minimum(own), behavior(own)]);
+    for autoscaler in manifests.autoscalers.iter().filter(|autoscaler| chosen.contains(&of_hpa(autoscaler).as_str())) {
+        all.extend(targets_of(autoscaler, known));
+        all.extend([minimum(autoscaler), behavior(autoscaler)]);
     }
-    for own in manifests.scaled_objects.iter().filter(|own| chosen.contains(&of_object(own).as_str())) {
-        all.extend(least_replicas(own));
+    for scaled_object in manifests.scaled_objects.iter().filter(|scaled_object| chosen.contains(&of_object(scaled_object).as_str())) {
+        all.extend(least_replicas(scaled_object));
     }
-    all.extend(manifests.deployments.iter().filter(|own| is_placeholder(own)).filter_map(headroom));
+    all.extend(manifests.deployments.iter().filter(|deployment| is_placeholder(deployment)).filter_map(headroom));
     all.extend(super::additions::placeholders(known));
-    let deployments = manifests.deployments.iter().map(|own| ("Deployment", own.name, &own.template.node_selector));
-    let sets = manifests.stateful_sets.iter().map(|own| ("StatefulSet", own.name, &own.template.node_selector));
-    let pinned: Vec<_> = deployments.chain(sets).filter(|(_, _, own)| is_pinned(own)).collect();
+    let deployments = manifests.deployments.iter().map(|deployment| ("Deployment", deployment.name, &deployment.template.node_selector));
+    let sets = manifests.stateful_sets.iter().map(|stateful_set| ("StatefulSet", stateful_set.name, &stateful_set.template.node_selector));
+    let pinned: Vec<_> = deployments.chain(sets).filter(|(_, _, item)| is_pinned(item)).collect();
     all.extend(unpinned(&pinned));
 }
 
-fn object(own: &HorizontalPodAutoscaler) -> String {
-    format!("HorizontalPodAutoscaler[{}/{}]", own.namespace, own.name)
+fn object(pod_autoscaler: &HorizontalPodAutoscaler) -> String {
+    format!("HorizontalPodAutoscaler[{}/{}]", pod_autoscaler.namespace, pod_autoscaler.name)
 }
 
-fn lever(kind: Kind, own: &HorizontalPodAutoscaler, today: impl Into<String>, levels: Vec<Level>) -> Lever {
-    let subject = format!("HorizontalPodAutoscaler {}/{}", own.namespace, own.name);
+fn lever(kind: Kind, pod_autoscaler: &HorizontalPodAutoscaler, today: impl Into<String>, levels: Vec<Level>) -> Lever {
+    let subject = format!("HorizontalPodAutoscaler {}/{}", pod_autoscaler.namespace, pod_autoscaler.name);
     Lever { kind, subject, today: today.into(), levels }
 }
 
 /// What it aims at, where that is a share of a request.
-fn targets_of(own: &HorizontalPodAutoscaler, known: &BaselineFacts<'_>) -> Option<Lever> {
+fn targets_of(pod_autoscaler: &HorizontalPodAutoscaler, known: &BaselineFacts<'_>) -> Option<Lever> {
     let is_share = |(_, metric): &(usize, &crate::domain::hpa::MetricSpec)| {
         matches!(metric.source, MetricSource::Resource { .. } | MetricSource::ContainerResource { .. })
     };
-    let (place, metric) = own.metrics.iter().enumerate().find(is_share)?;
+    let (place, metric) = pod_autoscaler.metrics.iter().enumerate().find(is_share)?;
     let MetricTarget::Utilization(today) = metric.target else { return None };
     let field = if matches!(metric.source, MetricSource::Resource { .. }) { "resource" } else { "containerResource" };
-    let newer = format!("{}.spec.metrics[{place}].{field}.target.averageUtilization", object(own));
-    let older = format!("{}.spec.targetCPUUtilizationPercentage", object(own));
+    let newer = format!("{}.spec.metrics[{place}].{field}.target.averageUtilization", object(pod_autoscaler));
+    let older = format!("{}.spec.targetCPUUtilizationPercentage", object(pod_autoscaler));
     let path = [newer, older].into_iter().find(|path| (known.can_set)(&vec![(path.clone(), today.to_string())]))?;
     let tried = [50, 60, 70, 80, 90].into_iter().filter(|share| *share != today);
     let levels =
         tried.map(|share: i32| Level::new(format!("aims at {share} %"), [(path.clone(), share.to_string().as_str())]));
-    Some(lever(Kind::HpaTargets, own, format!("aims at {today} %"), levels.collect()))
+    Some(lever(Kind::HpaTargets, pod_autoscaler, format!("aims at {today} %"), levels.collect()))
 }
 
-fn minimum(own: &HorizontalPodAutoscaler) -> Lever {
-    let today = own.min_replicas.unwrap_or(1);
-    let path = format!("{}.spec.minReplicas", object(own));
+fn minimum(pod_autoscaler: &HorizontalPodAutoscaler) -> Lever {
+    let today = pod_autoscaler.min_replicas.unwrap_or(1);
+    let path = format!("{}.spec.minReplicas", object(pod_autoscaler));
     let levels = fewer(today)
         .map(|count| Level::new(format!("minReplicas {count}"), [(path.clone(), count.to_string().as_str())]));
-    lever(Kind::HpaMinimum, own, format!("minReplicas {today}"), levels.collect())
+    lever(Kind::HpaMinimum, pod_autoscaler, format!("minReplicas {today}"), levels.collect())
 }
 
 /// Half and a quarter of a number of replicas.
@@ -75,42 +75,42 @@ fn fewer(today: i32) -> impl Iterator<Item = i32> {
         .map(|(_, count)| count)
 }
 
-fn behavior(own: &HorizontalPodAutoscaler) -> Lever {
-    let stated = own.behavior.as_ref().and_then(|behavior| behavior.scale_down.stabilization_window);
+fn behavior(pod_autoscaler: &HorizontalPodAutoscaler) -> Lever {
+    let stated = pod_autoscaler.behavior.as_ref().and_then(|behavior| behavior.scale_down.stabilization_window);
     let today = stated.map_or_else(|| "5m".to_owned(), |window| window.to_string());
-    let path = format!("{}.spec.behavior.scaleDown.stabilizationWindowSeconds", object(own));
+    let path = format!("{}.spec.behavior.scaleDown.stabilizationWindowSeconds", object(pod_autoscaler));
     let tried = [("1m", "60"), ("5m", "300"), ("10m", "600")].into_iter().filter(|(shown, _)| *shown != today);
     let levels = tried
         .map(|(shown, seconds)| Level::new(format!("scales down after {shown}"), [(path.clone(), seconds)]))
         .collect();
-    lever(Kind::HpaBehavior, own, format!("scales down after {today}"), levels)
+    lever(Kind::HpaBehavior, pod_autoscaler, format!("scales down after {today}"), levels)
 }
 
 /// The least number of replicas of a ScaledObject.
-fn least_replicas(own: &ScaledObject) -> Option<Lever> {
-    let today = own.min_replica_count.unwrap_or(0);
-    let path = format!("ScaledObject[{}/{}].spec.minReplicaCount", own.namespace, own.name);
+fn least_replicas(scaled_object: &ScaledObject) -> Option<Lever> {
+    let today = scaled_object.min_replica_count.unwrap_or(0);
+    let path = format!("ScaledObject[{}/{}].spec.minReplicaCount", scaled_object.namespace, scaled_object.name);
     let levels: Vec<Level> =
         fewer(today).map(|count| Level::new(count.to_string(), [(path.clone(), count.to_string().as_str())])).collect();
-    let subject = format!("ScaledObject {}/{}", own.namespace, own.name);
+    let subject = format!("ScaledObject {}/{}", scaled_object.namespace, scaled_object.name);
     (!levels.is_empty()).then(|| Lever { kind: Kind::HpaMinimum, subject, today: today.to_string(), levels })
 }
 
 /// Whether its pods only keep a place for others: anything may take it from them.
-fn is_placeholder(own: &Deployment) -> bool {
-    own.template.priority < 0
+fn is_placeholder(deployment: &Deployment) -> bool {
+    deployment.template.priority < 0
 }
 
-fn headroom(own: &Deployment) -> Option<Lever> {
-    let today = own.replicas.unwrap_or(1);
-    let path = format!("Deployment[{}].spec.replicas", own.name);
+fn headroom(deployment: &Deployment) -> Option<Lever> {
+    let today = deployment.replicas.unwrap_or(1);
+    let path = format!("Deployment[{}].spec.replicas", deployment.name);
     let tried = [0, today / 2, today * 2].into_iter().filter(|count| *count != today);
     let counts: std::collections::BTreeSet<u32> = tried.collect();
     let levels: Vec<Level> = counts
         .into_iter()
         .map(|count| Level::new(count.to_string(), [(path.clone(), count.to_string().as_str())]))
         .collect();
-    let subject = format!("Deployment {}", own.name);
+    let subject = format!("Deployment {}", deployment.name);
     (!levels.is_empty()).then(|| Lever { kind: Kind::Headroom, subject, today: today.to_string(), levels })
 }
 

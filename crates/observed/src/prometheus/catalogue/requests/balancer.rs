@@ -62,8 +62,8 @@ fn sum(list: &Asking<'_>, [group, balancer, zone]: [&str; 3]) -> String {
     let there = [format!("{group}!=\"\""), format!("{balancer}!=\"\"")];
     let of = |zones: String| {
         // An exporter that knows nothing shows what is no number.
-        let own = list.once(list.selector("", &[METRIC, &there[0], &there[1], &zones]));
-        format!("sum by ({group}) ({own} >= 0)")
+        let once = list.once(list.selector("", &[METRIC, &there[0], &there[1], &zones]));
+        format!("sum by ({group}) ({once} >= 0)")
     };
     format!("{} or {}", of(format!("{zone}=\"\"")), of(format!("{zone}!=\"\"")))
 }
@@ -75,7 +75,7 @@ pub fn period_of(query: &str) -> Option<f64> {
 
 /// Whether a target group may be of a Service of this namespace and name.
 pub fn is_behind(series: &Series, namespace: &str, name: &str) -> bool {
-    let group = LABELS.iter().map(|[group, ..]| series.label(group)).find(|own| !own.is_empty()).unwrap_or_default();
+    let group = LABELS.iter().map(|[group, ..]| series.label(group)).find(|label| !label.is_empty()).unwrap_or_default();
     let mut parts = group.split('/').nth(1).unwrap_or_default().split('-');
     parts.next() == Some("k8s")
         && parts.next() == Some(&taken_over(namespace))
@@ -102,8 +102,8 @@ mod tests {
             assert_eq!(plan.sum_period, 60);
             plan.sum_period = period;
             let list = plan.queries();
-            let query = |role: &str| list.queries.iter().find(|own| own.role() == role).unwrap().query.clone();
-            assert_eq!(period_of(&query(ROLE)).map(|own| own as i64), Some(period));
+            let query = |role: &str| list.queries.iter().find(|query| query.role() == role).unwrap().query.clone();
+            assert_eq!(period_of(&query(ROLE)).map(|period| period as i64), Some(period));
             let increase = query("request_increase_alb");
             assert!(increase.contains(&format!(" / {period})[1d:1m]) * 60")), "{increase}");
             // A gauge is no counter.

@@ -12,14 +12,14 @@ use nodecast_karpenter::instance_types::RealNode;
 /// the device plugins may not have registered yet), among those the youngest.
 pub(super) fn example_nodes(nodes: &[InitialNode<'_>]) -> Vec<Example> {
     let mut best: Vec<(Example, Rank<'_>)> = Vec::new();
-    for own in nodes {
-        let node = &own.found.node;
-        let Some(pool) = own.pool.filter(|_| stands_for_others(own)) else { continue };
-        let rank: Rank<'_> = (devices(node), own.created, Reverse(node.name.as_str()));
+    for this_node in nodes {
+        let node = &this_node.found.node;
+        let Some(pool) = this_node.pool.filter(|_| stands_for_others(this_node)) else { continue };
+        let rank: Rank<'_> = (devices(node), this_node.created, Reverse(node.name.as_str()));
         let offers = RealNode { capacity: node.capacity.clone(), allocatable: node.allocatable.clone() };
-        let example = Example { origin: own.origin, instance_type: pool.instance_type, offers };
+        let example = Example { origin: this_node.origin, instance_type: pool.instance_type, offers };
         let same =
-            best.iter_mut().find(|(known, _)| (known.origin, known.instance_type) == (own.origin, pool.instance_type));
+            best.iter_mut().find(|(known, _)| (known.origin, known.instance_type) == (this_node.origin, pool.instance_type));
         match same {
             Some(known) if known.1 < rank => *known = (example, rank),
             Some(_) => {}
@@ -32,10 +32,10 @@ pub(super) fn example_nodes(nodes: &[InitialNode<'_>]) -> Vec<Example> {
 /// Devices that it offers, when it was made, and its name.
 type Rank<'n> = (usize, Option<SimTime>, Reverse<&'n str>);
 
-fn stands_for_others(own: &InitialNode<'_>) -> bool {
-    let node = &own.found.node;
-    let is_of_many = !matches!(own.origin, NodeOrigin::Fargate(_));
-    is_of_many && own.initialized && node.ready && !node.deleting && node.allocatable.cpu_milli() > 0
+fn stands_for_others(initial_node: &InitialNode<'_>) -> bool {
+    let node = &initial_node.found.node;
+    let is_of_many = !matches!(initial_node.origin, NodeOrigin::Fargate(_));
+    is_of_many && initial_node.initialized && node.ready && !node.deleting && node.allocatable.cpu_milli() > 0
 }
 
 fn devices(node: &NodeObject) -> usize {

@@ -20,7 +20,7 @@ pub(super) fn warn(plan: &InitialPlan<'_>, manifests: &Manifests, warnings: &mut
             ));
         }
     }
-    let pods = plan.nodes.iter().flat_map(|own| &own.found.pods).filter(|pod| pod.spec.owner == OwnerKind::Job);
+    let pods = plan.nodes.iter().flat_map(|node| &node.found.pods).filter(|pod| pod.spec.owner == OwnerKind::Job);
     let jobs: BTreeSet<&str> = pods.map(|pod| &*pod.workload).collect();
     for name in jobs.into_iter().filter(|name| has_unknown_start(name, manifests)) {
         warnings.add(&setup::JOB_START, format!(
@@ -32,14 +32,14 @@ pub(super) fn warn(plan: &InitialPlan<'_>, manifests: &Manifests, warnings: &mut
 /// Whether a Job of pods of the dump has a deadline and no object that says since when it has run.
 fn has_unknown_start(name: &str, manifests: &Manifests) -> bool {
     let Some((namespace, name)) = name.split_once('/') else { return false };
-    let is = |own: Symbol, within: Symbol, name: &str| own.as_str() == name && within.as_str() == namespace;
+    let is = |symbol: Symbol, within: Symbol, name: &str| symbol.as_str() == name && within.as_str() == namespace;
     if let Some(job) = manifests.jobs.iter().find(|job| is(job.name.name, job.name.namespace, name)) {
         let counts = job.spec.active_deadline.is_some() && !job.spec.suspended && job.status.end.is_none();
         return counts && job.status.started.is_none();
     }
     let Some((maker, _)) = name.rsplit_once('-') else { return false };
-    let cron = manifests.cron_jobs.iter().find(|own| is(own.name.name, own.name.namespace, maker));
-    let scaled = manifests.scaled_jobs.iter().find(|own| is(own.name, own.namespace, maker));
-    let spec = cron.map(|own| &own.job).or_else(|| scaled.map(|own| &own.job));
+    let cron = manifests.cron_jobs.iter().find(|cron_job| is(cron_job.name.name, cron_job.name.namespace, maker));
+    let scaled = manifests.scaled_jobs.iter().find(|scaled_job| is(scaled_job.name, scaled_job.namespace, maker));
+    let spec = cron.map(|cron| &cron.job).or_else(|| scaled.map(|scaled| &scaled.job));
     spec.is_some_and(|job| job.active_deadline.is_some())
 }

@@ -79,8 +79,8 @@ pub(super) fn profile(scenario: &Scenario, name: ObjectName) -> Option<Profile> 
         all.push((queue.messages.as_ref().filter(|_| queue.waiting <= 0.0)?, SimDuration::ZERO, None));
     }
     let has_requests = !all.is_empty();
-    let own = scenario.usage.iter().filter(|usage| usage.workload == name);
-    all.extend(own.filter_map(|usage| Some((usage.cpu.as_ref()?, SimDuration::ZERO, None))));
+    let this_usage = scenario.usage.iter().filter(|usage| usage.workload == name);
+    all.extend(this_usage.filter_map(|usage| Some((usage.cpu.as_ref()?, SimDuration::ZERO, None))));
     let mut profile = Profile([[None; HOURS]; 2]);
     for (open, at, until) in all {
         profile.add(scenario, open, (at, until));
@@ -127,7 +127,7 @@ impl Profile {
         let [working, weekend] = [self.0[0][hour], self.0[1][hour]];
         match (working, weekend) {
             (Some(one), Some(other)) if of_all_days => Some(one.max(other)),
-            (own, other) => own.or(other.filter(|_| of_all_days)),
+            (item, other) => item.or(other.filter(|_| of_all_days)),
         }
     }
 }
