@@ -12,7 +12,7 @@ use crate::experiment::inspection::inputs;
 use crate::experiment::points::PointError;
 use crate::experiment::presentation::{page, table};
 use crate::experiment::question::Kind;
-use crate::experiment::uneven::{NodeManagement, weigh};
+use crate::experiment::comparability::{NodeManagement, weigh};
 use crate::experiment::{Cell, Point, Question, points};
 use crate::program::compare::about;
 use crate::program::simulations::shell_line;

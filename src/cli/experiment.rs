@@ -94,11 +94,11 @@ pub(super) struct Bar<'b, 'c, E> {
 }
 
 /// Whom it concerns nothing that a simulation is done.
-fn nobody(_: usize, _: &Point) {}
+fn ignore_progress(_: usize, _: &Point) {}
 
 impl<'b, 'c> Bar<'b, 'c, fn(usize, &Point)> {
     pub(super) fn new(console: &'b mut Console<'c>, common: &'b Common) -> Self {
-        Self::telling(console, common, nobody)
+        Self::telling(console, common, ignore_progress)
     }
 }
 

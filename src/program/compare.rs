@@ -16,7 +16,7 @@ use crate::experiment::presentation::{page, table};
 use crate::experiment::price_dates;
 use crate::experiment::question::Kind;
 use crate::experiment::sequential::{self, Sequential};
-use crate::experiment::uneven::{NodeManagement, weigh};
+use crate::experiment::comparability::{NodeManagement, weigh};
 use crate::experiment::{Cell, Point, Question, points};
 use crate::report::directory::{check_written, is_report};
 use crate::report::open_metrics::{self, Extent};

@@ -8,7 +8,7 @@
 mod guard;
 mod http;
 mod jobs;
-mod kept;
+mod lru_cache;
 mod page;
 mod session;
 mod writing;

@@ -12,7 +12,7 @@ use crate::experiment::axes::{self, Axis, Sampling, Setting};
 use crate::experiment::comparison::About;
 use crate::experiment::figures::{FIGURES, Unit, find};
 use crate::experiment::inspection::inputs;
-use crate::experiment::knockout::Open;
+use crate::experiment::racing::Open;
 use crate::experiment::points::PointError;
 use crate::experiment::presentation::{sweep_page, sweep_table};
 use crate::experiment::question::Kind;

@@ -6,7 +6,7 @@
 //! Deviation: if an iteration takes no simulated time, its time limits never bind. `salvo-scale-up-budget` never
 //! binds.
 
-use super::ground::{ClusterGround, CandidateNodes, NewNodeCapacity};
+use super::candidate_nodes::{ClusterGround, CandidateNodes, NewNodeCapacity};
 use super::snapshot::{NodeAt, PodAt, Snapshot};
 use super::view::{NodeTemplate, PodTraits};
 use crate::controller_time::{self as model, EstimateWork};

@@ -20,7 +20,7 @@ pub mod estimator;
 pub mod expander;
 pub mod findings;
 pub mod flags;
-mod ground;
+mod candidate_nodes;
 pub mod pods;
 pub mod quotas;
 pub mod scale_down;

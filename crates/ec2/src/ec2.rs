@@ -4,14 +4,14 @@ mod addresses;
 mod quota;
 mod requests;
 mod reserved;
-mod trouble;
+mod faults;
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
 use self::quota::{QuotaLeft, beyond_quota};
 pub use self::requests::{InstanceFilter, LaunchError, RunRequest};
-pub use self::trouble::LaunchOutcome;
+pub use self::faults::LaunchOutcome;
 
 use rustc_hash::FxHashMap;
 

@@ -31,7 +31,7 @@ mod images;
 pub mod inquiry;
 mod interruption;
 mod io;
-mod kept_pods;
+mod node_pods_cache;
 mod launch;
 mod pace;
 mod provisioning;
@@ -80,7 +80,7 @@ pub struct Karpenter {
     open_types: launch::OpenTypesCache,
     /// The least memory that a node of a pool and type has reported.
     learned_memory: BTreeMap<(Symbol, Symbol), i64>,
-    kept_pods: kept_pods::NodePodsCache,
+    node_pods_cache: node_pods_cache::NodePodsCache,
     daemons: daemons::KnownDaemons,
     batch: batching::Batch,
     passes: u64,
@@ -151,7 +151,7 @@ impl Karpenter {
             settings,
             open_types: launch::OpenTypesCache::default(),
             learned_memory: BTreeMap::new(),
-            kept_pods: kept_pods::NodePodsCache::default(),
+            node_pods_cache: node_pods_cache::NodePodsCache::default(),
             daemons: daemons::KnownDaemons::default(),
             batch: batching::Batch::default(),
             passes: 0,

@@ -25,7 +25,7 @@ mod errors;
 mod existing;
 mod existing_index;
 mod finish;
-mod foresight;
+mod run_prediction;
 mod go_sort;
 mod hints;
 mod input;
@@ -58,7 +58,7 @@ pub use errors::{
     CriteriaMissed, HostPortConflict, PoolRefusal, Refusal, ReservedRefusal, TopologyKind, TopologyRefusal,
     TypesRefusal, Unschedulable, VolumeRefusal,
 };
-pub use foresight::Outline;
+pub use run_prediction::Outline;
 pub use input::{
     BoundPod, MinValuesPolicy, NamespaceView, NodeView, PackerKind, PackingOptions, PackingSetup, PendingPod, PoolView,
     PreferencePolicy, ReservedMode, Situation, TieBreak, Volumes,
@@ -93,7 +93,7 @@ pub struct Packer<'a> {
     shapes: shapes::Shapes,
     orders: finish::PriceOrders,
     nodes: node_memo::NodeMemo,
-    lanes: foresight::PodRunCache,
+    lanes: run_prediction::PodRunCache,
     plans: cost_aware::PlanCache,
 }
 
@@ -201,7 +201,7 @@ impl<'a> Packer<'a> {
             shapes: shapes::Shapes::default(),
             orders: finish::PriceOrders::default(),
             nodes: node_memo::NodeMemo::default(),
-            lanes: foresight::PodRunCache::default(),
+            lanes: run_prediction::PodRunCache::default(),
             plans: cost_aware::PlanCache::default(),
         }
     }

@@ -34,7 +34,7 @@ mod memory_limits;
 mod metrics_server;
 mod names;
 mod namespaces;
-mod news;
+mod actor_events;
 mod node_autoscaler;
 mod node_groups;
 mod node_life;

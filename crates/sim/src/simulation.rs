@@ -5,9 +5,9 @@
 //! What must not live here: what happens at an event (`actors`), more than one simulation (experiments).
 
 mod balancers;
-mod beside;
+mod ancillary_usage;
 mod checkers;
-mod conclusion;
+mod run_summary;
 mod control_plane;
 mod draining;
 mod forecast;
@@ -182,7 +182,7 @@ pub fn run_unless(
 /// What a simulation that is over leaves behind.
 fn concluded(simulation: Simulation<'_>, scenario: &Scenario, policy: &PolicyVariant, warnings: Caveats) -> Outcome {
     let Simulation { context, hash, .. } = simulation;
-    conclusion::conclude(context, scenario, policy, warnings, hash.value())
+    run_summary::conclude(context, scenario, policy, warnings, hash.value())
 }
 
 /// What follows a simulation and never ends it.

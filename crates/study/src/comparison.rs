@@ -11,8 +11,8 @@ use super::levels::{level_of, paired};
 use super::points::Point;
 use super::sequential::Sequential;
 use super::statistics::{Estimate, Paired, share, unseen_share};
-use super::undone::{MEASURES, Measure};
-use super::uneven::Uneven;
+use super::unfinished_work::{MEASURES, Measure};
+use super::comparability::Uneven;
 use crate::report::summary::{InputSummary, PROGRAM};
 
 /// Version of the form of `comparison.json`.

@@ -9,7 +9,7 @@ use super::levels::{level_of, paired};
 use super::points::{Objective, Point};
 use super::question::Question;
 use super::statistics::{Estimate, Paired};
-use super::undone::MEASURES;
+use super::unfinished_work::MEASURES;
 use crate::report::summary::PROGRAM;
 
 /// Version of the form of `sweep.json`.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use miette::GraphicalTheme;
 use rayon::prelude::*;
 
-use super::kept::LruCache;
+use super::lru_cache::LruCache;
 use crate::experiment::axes::Setting;
 use crate::experiment::controls::{Basis, Controls, State};
 use crate::experiment::effects::digest;

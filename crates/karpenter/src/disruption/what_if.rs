@@ -26,7 +26,7 @@ pub struct WhatIf<'w, 'p> {
     view: &'w ClusterView<'w>,
     cluster: packing::ClusterView,
     /// Pods of nodes that are on their way out.
-    homeless: Vec<PodPlace>,
+    unplaced_pods: Vec<PodPlace>,
     /// Nodes that are not initialized, if answers may be [brief](Self::brief).
     unready: Option<Rc<[usize]>>,
     /// Nodes that do not take pods of nodes which consolidation takes.
@@ -95,7 +95,7 @@ impl fmt::Display for Failure {
 impl<'w, 'p> WhatIf<'w, 'p> {
     /// A cluster to ask about.
     pub fn new(packer: &'w mut Packer<'p>, view: &'w ClusterView<'w>) -> Self {
-        let mut homeless = Vec::new();
+        let mut unplaced_pods = Vec::new();
         let mut bound = Vec::with_capacity(view.nodes.len());
         for (node, facts) in view.nodes.iter().enumerate() {
             if facts.view.summed.is_some() {
@@ -105,14 +105,14 @@ impl<'w, 'p> WhatIf<'w, 'p> {
             let leaves = |pod: &PodView<'_>| facts.marked_for_deletion() && view.is_currently_reschedulable(pod);
             bound.push(bound_pods(facts.pods(), leaves));
             let leaving = (0..facts.pods().len()).filter(|&pod| leaves(&facts.pods()[pod]));
-            homeless.extend(leaving.map(|pod| PodPlace::Leaving { node, pod }));
+            unplaced_pods.extend(leaving.map(|pod| PodPlace::Leaving { node, pod }));
         }
         let facts = view.nodes.iter().zip(&bound);
         let nodes: Vec<NodeView<'_>> = facts.map(|(facts, pods)| NodeView { pods, ..facts.view }).collect();
         let cluster = packer.cluster(&nodes);
         let asks = view.behaviour().weighs_savings;
         let unsettled = (0..view.nodes.len()).filter(|&node| asks && is_unsettled(view, &view.nodes[node])).collect();
-        Self { packer, view, cluster, homeless, unready: None, unsettled, others: None, work: SearchWork::default() }
+        Self { packer, view, cluster, unplaced_pods, unready: None, unsettled, others: None, work: SearchWork::default() }
     }
 
     /// The same for those who only want to know whether something can be done: a simulation of consolidation ends as soon as a pod
@@ -159,7 +159,7 @@ impl<'w, 'p> WhatIf<'w, 'p> {
     fn foreseen_work(&self, taken: &[&Candidate]) -> PassWork {
         let nodes = self.view.nodes.len() as u64;
         let moved: usize = taken.iter().map(|item| item.reschedulable.len()).sum();
-        let pods = (self.view.pending.len() + self.homeless.len() + moved) as u64;
+        let pods = (self.view.pending.len() + self.unplaced_pods.len() + moved) as u64;
         PassWork { cluster: nodes, attempts: pods, nodes: pods * nodes, ..PassWork::default() }
     }
 
@@ -173,19 +173,19 @@ impl<'w, 'p> WhatIf<'w, 'p> {
             return None;
         }
         let without: SmallVec<[usize; 4]> = taken.iter().map(|candidate| candidate.node).collect();
-        let (pending, homeless) = self.others.get_or_insert_with(|| {
+        let (pending, unplaced_pods) = self.others.get_or_insert_with(|| {
             let queued = |pods: &[PendingPod<'_>]| {
                 Arc::new(QueuedPods::from_pods(pods.iter().map(|pod| (*pod, || pod.spec.requests()))))
             };
-            let homeless: Vec<PendingPod<'_>> = self.homeless.iter().map(|&place| pending_pod(view, place)).collect();
-            (queued(view.pending), queued(&homeless))
+            let unplaced_pods: Vec<PendingPod<'_>> = self.unplaced_pods.iter().map(|&place| pending_pod(view, place)).collect();
+            (queued(view.pending), queued(&unplaced_pods))
         });
         let queued: SmallVec<[Arc<QueuedPods>; 4]> =
             facts().map(|facts| facts.pods.queued(&facts.digest.reschedulable)).collect();
         let mut pods: SmallVec<[(&Arc<QueuedPods>, bool); 6]> = SmallVec::new();
         pods.push((&*pending, false));
         pods.extend(queued.iter().map(|queued| (queued, true)));
-        pods.push((homeless, false));
+        pods.push((unplaced_pods, false));
         let outline = packing::Outline { without: &without, unsettled: &self.unsettled, unready, ceiling, pods: &pods };
         self.packer.foresee(&self.cluster, &outline)
     }
@@ -212,7 +212,7 @@ impl<'w, 'p> WhatIf<'w, 'p> {
     fn ask(&mut self, taken: &[&Candidate], consolidation: bool, unready: &[usize]) -> Simulation {
         let view = self.view;
         let moved: usize = taken.iter().map(|item| item.reschedulable.len()).sum();
-        let mut pods: Vec<PodPlace> = Vec::with_capacity(view.pending.len() + moved + self.homeless.len());
+        let mut pods: Vec<PodPlace> = Vec::with_capacity(view.pending.len() + moved + self.unplaced_pods.len());
         pods.extend((0..view.pending.len()).map(PodPlace::Pending));
         let (mut without, mut displaced) = (Vec::with_capacity(taken.len()), Vec::with_capacity(moved));
         for candidate in taken {
@@ -228,7 +228,7 @@ impl<'w, 'p> WhatIf<'w, 'p> {
             }
         }
         let running: Vec<usize> = (view.pending.len()..pods.len()).collect();
-        pods.extend(&self.homeless);
+        pods.extend(&self.unplaced_pods);
         let asked: Vec<PendingPod<'_>> = pods.iter().map(|&pod| pending_pod(view, pod)).collect();
         let question = packing::WhatIf {
             without: &without,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::claims::{Condition, age_limit};
 use super::settings::Ties;
 use super::step::Step;
-use super::{daemons, kept_pods};
+use super::{daemons, node_pods_cache};
 use crate::disruption::{ClusterView, NodeFacts, PodBudget, PodList, PodView, EvictionCost};
 use crate::packing::{
     NamespaceView, NodePods, NodeView, PackingOptions, PackingSetup, PendingPod, PoolView, QueuedPods, TieBreak,
@@ -78,7 +78,7 @@ pub(super) fn with_view<R>(
     ask: impl FnOnce(PackingSetup<'_>, &ClusterView<'_>, &[NodeId]) -> R,
 ) -> R {
     let known = known_nodes(step);
-    let kept: Vec<OfNode> = known.iter().map(|&node| kept_pods::with_digest(step, node)).collect();
+    let kept: Vec<OfNode> = known.iter().map(|&node| node_pods_cache::with_digest(step, node)).collect();
     let pods: Vec<PodsOnNode<'_>> = known.iter().map(|&node| PodsOnNode::new(step, node)).collect();
     let facts = known.iter().zip(&pods).zip(&kept);
     let nodes: Vec<NodeFacts<'_>> =
@@ -197,7 +197,7 @@ impl PodList for PodsOnNode<'_> {
     }
 
     fn queued(&self, positions: &[usize]) -> Arc<QueuedPods> {
-        kept_pods::queued(self.step, self.node, positions)
+        node_pods_cache::queued(self.step, self.node, positions)
     }
 }
 

@@ -12,7 +12,7 @@ use super::cluster_view::{known_nodes, pending_pod, ties, unnamed_pod_view, view
 use super::io::{Action, Busy, Fact, NewClaim, Timer};
 use super::step::Step;
 use super::unavailable::OfferingKey;
-use super::{Claim, assignment, batching, daemons, disruption, kept_pods, launch, reservations};
+use super::{Claim, assignment, batching, daemons, disruption, node_pods_cache, launch, reservations};
 use crate::bin_packing::Effort;
 use crate::controller_time as model;
 use crate::instance_types::{InstanceType, Offering, has_fixed_places, refresh_offering, refresh_offerings};
@@ -230,7 +230,7 @@ fn pack(step: &Step<'_>, known: &[NodeId], pods: &[PodId]) -> PackingPlan {
     // Pods to place that have a node are on one that leaves.
     let bound = |&node: &NodeId| match is_marked(step, node) {
         true => (bound_pods(step, node, &to_place), None),
-        false => (Vec::new(), Some(kept_pods::on_node(step, node))),
+        false => (Vec::new(), Some(node_pods_cache::on_node(step, node))),
     };
     let bound: Vec<(Vec<BoundPod<'_>>, Option<NodePods>)> = known.iter().map(bound).collect();
     let views = known.iter().zip(&bound);

@@ -365,7 +365,7 @@ impl<'a> Step<'a> {
     pub(super) fn node_gone(&mut self, now: SimTime, node: NodeId) {
         let karpenter = &mut *self.karpenter;
         karpenter.launching.remove(&node);
-        karpenter.kept_pods.forget(node);
+        karpenter.node_pods_cache.forget(node);
         let launched = karpenter.nodes.remove(&node).is_none_or(|claim| !claim.failed);
         karpenter.empty_since.remove(&node);
         karpenter.assigned.retain(|_, item| *item != node);

@@ -14,7 +14,7 @@ mod owners;
 mod placements;
 mod pods;
 mod span;
-mod told;
+mod answer_reader;
 mod workloads;
 
 pub use self::pods::waits_of;
@@ -23,7 +23,7 @@ use nodecast_model::domain::SimTime;
 use nodecast_model::text::InputError;
 
 use self::span::Span;
-use self::told::AnswerReader;
+use self::answer_reader::AnswerReader;
 use super::answer::{Answer, Sample, Series};
 use super::catalogue::WANTED;
 use super::saved::{Answers, SavedQuery};

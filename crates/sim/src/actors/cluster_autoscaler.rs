@@ -29,7 +29,7 @@ use rustc_hash::FxHashMap;
 pub(super) use removal::{batch_deletes, proceed as removal_proceeds};
 
 use super::event::{LoopEvent, class};
-use super::news::ActorEvent;
+use super::actor_events::ActorEvent;
 use super::node_groups::NodeGroups;
 use super::scheduler_loop::SchedulerLoop;
 use super::setup::{Autoscaler, Setup};
@@ -414,7 +414,7 @@ fn set_soft_taint(sim: &mut Sim<'_>, autoscaler: &AutoscalerLoop, node: NodeId, 
     } else {
         sim.world.untaint_node(node, DELETION_CANDIDATE.into());
     }
-    sim.tell(ActorEvent::NodeTainted(node));
+    sim.publish(ActorEvent::NodeTainted(node));
 }
 
 /// When the answer to a call that is asked for now is there; `None` where calls take no time.

@@ -15,7 +15,7 @@ use super::kubectl::drain::Drains;
 use super::kubelet::Images;
 use super::load_loop::Loads;
 use super::metrics_server::MetricsServer;
-use super::news::ActorEvent;
+use super::actor_events::ActorEvent;
 use super::node_groups::NodeGroups;
 use super::node_templates::NodeTemplates;
 use super::pod_trace::TraceLoop;
@@ -189,9 +189,9 @@ impl<'s> Context<'s> {
     }
 
     /// Publishes what has become of a pod or a node, to all listeners at once. The cluster must have changed already.
-    pub(super) fn tell(&mut self, now: SimTime, news: ActorEvent) {
+    pub(super) fn publish(&mut self, now: SimTime, news: ActorEvent) {
         let _ = now;
-        self.sim.tell(news);
+        self.sim.publish(news);
     }
 
     /// Every load's workload (once applied) and its queue, brought up to `now`.

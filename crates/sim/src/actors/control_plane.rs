@@ -4,7 +4,7 @@
 //! previous release. Only the images of nodes follow.
 
 use super::context::Context;
-use super::news::ActorEvent;
+use super::actor_events::ActorEvent;
 use super::sim::Sim;
 use crate::domain::{ControlPlaneTier, KubernetesVersion, SimTime};
 use crate::world::record::EventKind;
@@ -13,7 +13,7 @@ use crate::world::record::EventKind;
 pub(super) fn upgrade(sim: &mut Sim<'_>, now: SimTime, release: KubernetesVersion) {
     let before = std::mem::replace(&mut sim.control_plane, release);
     sim.world.note(now, EventKind::ControlPlaneUpgraded, None, format!("{before} to {release}"));
-    sim.tell(ActorEvent::ControlPlaneUpgraded);
+    sim.publish(ActorEvent::ControlPlaneUpgraded);
 }
 
 /// The limits of another tier apply: to kube-scheduler's next call and to the next autoscaler that is due.

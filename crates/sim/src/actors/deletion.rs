@@ -4,7 +4,7 @@
 //! tenths of a second later.
 
 use crate::actors::context::Context;
-use crate::actors::news::ActorEvent;
+use crate::actors::actor_events::ActorEvent;
 use crate::actors::node_groups::NodeGroups;
 use crate::actors::scheduler_loop::SchedulerLoop;
 use crate::actors::sim::Sim;
@@ -160,7 +160,7 @@ fn delete_nodes(context: &mut Context<'_>, now: SimTime, which: &Which) -> bool 
 fn unregister(sim: &mut Sim<'_>, node_groups: &mut NodeGroups, now: SimTime, node: NodeId) {
     node_groups.forget_drain(node);
     sim.world.unregister_node(node, now);
-    sim.tell(ActorEvent::NodeDeleted(node));
+    sim.publish(ActorEvent::NodeDeleted(node));
 }
 
 /// The garbage collector of pods deletes those that are bound to a node that has not been there for a while, those that have ended too.

@@ -7,7 +7,7 @@
 //! Must not: decide what a component makes of the news.
 
 use super::context::Context;
-use super::news::ActorEvent;
+use super::actor_events::ActorEvent;
 use super::node_autoscaler::{instance_gone, observe};
 use super::sim::Sim;
 use super::workload_controllers::daemon_sets;

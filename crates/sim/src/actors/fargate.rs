@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::event::{FargateEvent, class};
-use super::news::ActorEvent;
+use super::actor_events::ActorEvent;
 use super::node_life;
 use super::sim::Sim;
 use super::volumes::Volumes;
@@ -236,7 +236,7 @@ fn started(sim: &mut Sim<'_>, fargate: &mut Fargate, now: SimTime, pod: PodId) {
     if let Some(fargate) = fargate.taken.get_mut(&pod) {
         fargate.node = Some(node);
     }
-    sim.tell(ActorEvent::PodPlaced(pod, node));
+    sim.publish(ActorEvent::PodPlaced(pod, node));
 }
 
 fn add_node(sim: &mut Sim<'_>, fargate: &mut Fargate, now: SimTime, zone: Symbol, taken: AdmittedPod) -> NodeId {
@@ -280,7 +280,7 @@ fn add_node(sim: &mut Sim<'_>, fargate: &mut Fargate, now: SimTime, zone: Symbol
     let labels = node_life::registration_labels(sim, node);
     sim.world.register_node(node, capacity.clone(), capacity, (&labels, &[]), now);
     sim.world.ready_node(node, now);
-    sim.tell(ActorEvent::NodeFound(node, None));
+    sim.publish(ActorEvent::NodeFound(node, None));
     node
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::context::Context;
 use super::dispatch::settle;
 use super::job_loop::ScaledJobs;
-use super::news::ActorEvent;
+use super::actor_events::ActorEvent;
 use super::node_autoscaler::take_up_node;
 use super::node_templates::NodeTemplates;
 use super::setup::{InitialNode, InitialPlan};
@@ -145,7 +145,7 @@ fn find_node(context: &mut Context<'_>, now: SimTime, initial: &InitialPlan<'_>,
             context.sim.groups.adopt(group, instance);
         }
         context.volumes.node_found(&context.sim, id, pool.instance_type);
-        context.tell(now, ActorEvent::InstanceLaunched(id, pool));
+        context.publish(now, ActorEvent::InstanceLaunched(id, pool));
     }
     context.scheduler.node_changed(&mut context.sim, &mut context.volumes, now, id);
     context.metrics.node_registered(&mut context.sim, id);
@@ -397,7 +397,7 @@ fn find_waiting<'s>(
         job_of(sim, controllers, jobs, now, owners, workload, pod);
     } else if known_pod(owners, pod).is_none() {
         let id = bare_pods::find(sim, pod.namespace, &pod.spec, pod.name.clone(), now);
-        sim.tell(ActorEvent::PodCreated(id));
+        sim.publish(ActorEvent::PodCreated(id));
     }
 }
 

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::event::{CloudEvent, class};
 use super::kubectl::nodes_called;
-use super::news::ActorEvent;
+use super::actor_events::ActorEvent;
 use super::node_groups::NodeGroups;
 use super::sim::Sim;
 use super::zone_outage::Darkness;
@@ -160,7 +160,7 @@ pub(super) fn notice(sim: &mut Sim<'_>, node_groups: &mut NodeGroups, now: SimTi
     }
     sim.world.note_node(node, now, EventKind::InterruptionNotice, "EC2 takes the instance in 2 minutes");
     sim.queue.schedule_in(NOTICE, class::CLOUD, CloudEvent::InterruptionDue(node));
-    sim.tell(ActorEvent::InterruptionNotice(node));
+    sim.publish(ActorEvent::InterruptionNotice(node));
     node_groups::interruption_noticed(sim, node_groups, now, node);
     termination_handler::noticed(sim, now, node);
 }
@@ -177,7 +177,7 @@ fn lose(sim: &mut Sim<'_>, now: SimTime, node: NodeId, (kind, end, why): (EventK
         return;
     }
     sim.world.taint_node(node, Taint::new(well_known::TAINT_NOT_READY, TaintEffect::NoSchedule));
-    sim.tell(ActorEvent::NodeTainted(node));
+    sim.publish(ActorEvent::NodeTainted(node));
     // Only what EC2 takes back is free of charge in its first hour.
     let gone_in = match end {
         NodeEnd::Interrupted => sim.ec2.reclaim(machine.instance, now),

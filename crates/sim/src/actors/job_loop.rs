@@ -12,7 +12,7 @@ pub(super) use applied::{apply, retire};
 
 use super::drift::Drift;
 use super::event::{KubeletEvent, ReplicaEvent, WorkloadEvent, class};
-use super::news::ActorEvent;
+use super::actor_events::ActorEvent;
 use super::prometheus::Prometheus;
 use super::queue_loop::Queues;
 use super::restarts::BackOffs;
@@ -392,7 +392,7 @@ fn create(sim: &mut Sim<'_>, jobs: &mut ScaledJobs<'_>, now: SimTime, index: u32
         sim.queue.schedule_in(deadline, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
     }
     sim.world.rescale(workload, after, now, EventKind::JobsCreated, ("KEDA: Jobs for waiting work", values));
-    sim.tell(ActorEvent::JobsCreated(workload));
+    sim.publish(ActorEvent::JobsCreated(workload));
 }
 
 /// The controller looks at a Job again when its time is up, if that is limited.

@@ -8,7 +8,7 @@ mod launches;
 mod outside;
 
 use super::event::{KarpenterEvent, class};
-use super::news::ActorEvent;
+use super::actor_events::ActorEvent;
 use super::node_templates::NodeTemplates;
 use super::scheduler_loop::SchedulerLoop;
 use super::setup::{Autoscaler, KarpenterSettings, Setup};
@@ -324,20 +324,20 @@ fn carry_out(parts: &mut Running<'_, '_>, now: SimTime, action: Action) {
         Action::Launched(node, launched) => launches::launched(parts.sim, parts.node_templates, now, node, *launched),
         Action::Taint(node, taint) => {
             parts.sim.world.taint_node(node, taint);
-            parts.sim.tell(ActorEvent::NodeTainted(node));
+            parts.sim.publish(ActorEvent::NodeTainted(node));
         }
         Action::Untaint(node, key) => {
             parts.sim.world.untaint_node(node, key);
-            parts.sim.tell(ActorEvent::NodeTainted(node));
+            parts.sim.publish(ActorEvent::NodeTainted(node));
         }
         Action::Initialize(node) => {
             parts.sim.world.initialize_node(node, now);
-            parts.sim.tell(ActorEvent::NodeTainted(node));
+            parts.sim.publish(ActorEvent::NodeTainted(node));
         }
         Action::Relabel(node, labels) => {
             parts.sim.world.relabel_node(node, *labels);
             if parts.sim.world.node(node).phase == NodePhase::Registered {
-                parts.sim.tell(ActorEvent::NodeRelabelled(node));
+                parts.sim.publish(ActorEvent::NodeRelabelled(node));
             }
         }
         Action::Evict(pod) => {

@@ -4,7 +4,7 @@
 
 pub(super) mod drain;
 
-use super::news::ActorEvent;
+use super::actor_events::ActorEvent;
 use super::sim::Sim;
 use crate::cluster::{Node, NodePhase};
 use crate::domain::taints::TaintEffect;
@@ -90,7 +90,7 @@ fn cordon_one(sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
     if !sim.world.node(node).taints.contains(&cordon_taint()) {
         sim.world.taint_node(node, cordon_taint());
         sim.world.note_node(node, now, EventKind::NodeCordoned, "kubectl");
-        sim.tell(ActorEvent::NodeTainted(node));
+        sim.publish(ActorEvent::NodeTainted(node));
     }
 }
 
@@ -100,7 +100,7 @@ pub(super) fn uncordon(sim: &mut Sim<'_>, now: SimTime, which: &Which) {
         if sim.world.node(node).taints.contains(&cordon_taint()) {
             sim.world.untaint_node(node, well_known::TAINT_UNSCHEDULABLE);
             sim.world.note_node(node, now, EventKind::NodeUncordoned, "kubectl");
-            sim.tell(ActorEvent::NodeTainted(node));
+            sim.publish(ActorEvent::NodeTainted(node));
         }
     }
 }

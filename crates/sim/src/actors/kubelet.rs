@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::event::{AttachmentId, KubeletEvent, class};
-use super::news::ActorEvent;
+use super::actor_events::ActorEvent;
 use super::probes;
 use super::sim::Sim;
 use super::volumes::Volumes;
@@ -202,9 +202,9 @@ pub(super) fn found(
     for image in state.spec.containers.iter().map(|container| &container.image).chain(init) {
         images.found(found.node, Symbol::new(image), now);
     }
-    sim.tell(ActorEvent::PodStarted(pod));
+    sim.publish(ActorEvent::PodStarted(pod));
     if found.ready {
-        sim.tell(ActorEvent::PodServes(pod));
+        sim.publish(ActorEvent::PodServes(pod));
     } else if let Some(wait) = probes::pod_ready_after(sim, pod) {
         sim.queue.schedule_in(wait, class::MACHINES, KubeletEvent::PodReady(pod));
     }
@@ -217,12 +217,12 @@ pub(super) fn start(sim: &mut Sim<'_>, now: SimTime, pod: PodId) {
         return;
     }
     sim.world.start_pod(pod, now);
-    sim.tell(ActorEvent::PodStartsUp(pod));
-    sim.tell(ActorEvent::PodStarted(pod));
+    sim.publish(ActorEvent::PodStartsUp(pod));
+    sim.publish(ActorEvent::PodStarted(pod));
     probes::watch(sim, pod);
     match probes::pod_ready_after(sim, pod) {
         // What starts is counted before it is Ready.
-        Some(SimDuration::ZERO) => sim.tell(ActorEvent::PodAnswers(pod)),
+        Some(SimDuration::ZERO) => sim.publish(ActorEvent::PodAnswers(pod)),
         Some(wait) => {
             sim.queue.schedule_in(wait, class::MACHINES, KubeletEvent::PodReady(pod));
         }
@@ -245,8 +245,8 @@ pub(super) fn ready(sim: &mut Sim<'_>, now: SimTime, pod: PodId) {
         return;
     }
     sim.world.ready_pod(pod, now);
-    sim.tell(ActorEvent::PodServes(pod));
-    sim.tell(ActorEvent::PodReady(pod));
+    sim.publish(ActorEvent::PodServes(pod));
+    sim.publish(ActorEvent::PodReady(pod));
 }
 
 /// Somebody deletes the pod: its endpoint leaves at once; an unbound pod is gone at once, a bound one when it has stopped.
@@ -276,19 +276,19 @@ pub(super) fn delete_within(
     if again && sim.world.pod(pod).deletion_ends == ends {
         return;
     }
-    sim.tell(ActorEvent::PodDeleted(pod));
+    sim.publish(ActorEvent::PodDeleted(pod));
     if was_ready {
-        sim.tell(ActorEvent::PodStoppedServing(pod));
+        sim.publish(ActorEvent::PodStoppedServing(pod));
     }
     match bound {
         None => {
-            sim.tell(ActorEvent::PodWithdrawn(pod));
+            sim.publish(ActorEvent::PodWithdrawn(pod));
             leave(sim, now, pod);
         }
         Some(node) => {
             let stops_in = stop_time(sim, pod, grace);
             sim.queue.schedule_in(stops_in, class::MACHINES, KubeletEvent::PodStopped(pod));
-            sim.tell(if again { ActorEvent::GraceShortened(pod) } else { ActorEvent::PodTerminating(pod, node) });
+            sim.publish(if again { ActorEvent::GraceShortened(pod) } else { ActorEvent::PodTerminating(pod, node) });
         }
     }
 }
@@ -319,14 +319,14 @@ pub(super) fn stopped(sim: &mut Sim<'_>, now: SimTime, pod: PodId) {
 fn leave(sim: &mut Sim<'_>, now: SimTime, pod: PodId) {
     let node = sim.world.pod(pod).node;
     sim.world.remove_pod(pod, now);
-    sim.tell(ActorEvent::PodGone(pod, node));
+    sim.publish(ActorEvent::PodGone(pod, node));
 }
 
 /// The pod's containers have ended by themselves, their work done.
 pub(super) fn succeeded(sim: &mut Sim<'_>, now: SimTime, pod: PodId) {
     cut_off(sim, now, pod);
     sim.world.note_pod(pod, now, EventKind::PodSucceeded, "");
-    sim.tell(ActorEvent::PodFinished(pod));
+    sim.publish(ActorEvent::PodFinished(pod));
     stopped(sim, now, pod);
 }
 
@@ -334,14 +334,14 @@ pub(super) fn succeeded(sim: &mut Sim<'_>, now: SimTime, pod: PodId) {
 pub(super) fn failed(sim: &mut Sim<'_>, now: SimTime, pod: PodId) {
     cut_off(sim, now, pod);
     sim.world.note_pod(pod, now, EventKind::PodFailed, "");
-    sim.tell(ActorEvent::PodFinished(pod));
+    sim.publish(ActorEvent::PodFinished(pod));
     stopped(sim, now, pod);
 }
 
 /// The kubelet does not admit the pod, which had not started: it has failed, for `reason`.
 pub(super) fn rejected(sim: &mut Sim<'_>, now: SimTime, pod: PodId, reason: &str) {
     sim.world.note_pod(pod, now, EventKind::PodFailed, reason);
-    sim.tell(ActorEvent::PodWithdrawn(pod));
+    sim.publish(ActorEvent::PodWithdrawn(pod));
     stopped(sim, now, pod);
 }
 
@@ -349,7 +349,7 @@ pub(super) fn rejected(sim: &mut Sim<'_>, now: SimTime, pod: PodId, reason: &str
 pub(super) fn cut_off(sim: &mut Sim<'_>, now: SimTime, pod: PodId) {
     if sim.world.pod(pod).is_ready() {
         sim.world.unready_pod(pod, now);
-        sim.tell(ActorEvent::PodStoppedServing(pod));
+        sim.publish(ActorEvent::PodStoppedServing(pod));
     }
 }
 
@@ -362,13 +362,13 @@ pub(super) fn lost(sim: &mut Sim<'_>, now: SimTime, pod: PodId) {
     let was_ready = state.is_ready();
     if state.is_active() {
         sim.world.request_pod_deletion(pod, now, SimDuration::ZERO, true, "its node is gone");
-        sim.tell(ActorEvent::PodDeleted(pod));
+        sim.publish(ActorEvent::PodDeleted(pod));
     }
     if was_ready {
-        sim.tell(ActorEvent::PodStoppedServing(pod));
+        sim.publish(ActorEvent::PodStoppedServing(pod));
     }
     sim.world.remove_pod(pod, now);
-    sim.tell(ActorEvent::PodLost(pod));
+    sim.publish(ActorEvent::PodLost(pod));
 }
 
 /// Notes that are about a pod's owner, kept here so that their wording is in one place.

@@ -6,7 +6,7 @@
 use super::cluster_autoscaler::AutoscalerLoop;
 use super::context::Context;
 use super::event::AutoscalerEvent;
-use super::news::ActorEvent;
+use super::actor_events::ActorEvent;
 use super::setup::{Autoscaler, Setup};
 use super::sim::Sim;
 use super::{cluster_autoscaler, karpenter};

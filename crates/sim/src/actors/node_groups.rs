@@ -19,7 +19,7 @@ pub(super) use repair::{due as repair_due, node_lost};
 pub(super) use update::begin as begin_update;
 
 use super::event::{GroupEvent, class};
-use super::news::ActorEvent;
+use super::actor_events::ActorEvent;
 use super::node_templates::NodeTemplates;
 use super::setup::Setup;
 use super::sim::{Machine, Sim};
@@ -125,7 +125,7 @@ fn relabel(sim: &mut Sim<'_>, node: NodeId, before: &NodeGroup, new: &NodeGroup)
     sim.world.relabel_node(node, labels);
     sim.world.set_taints(node, taints);
     if sim.world.node(node).phase == NodePhase::Registered {
-        sim.tell(ActorEvent::NodeRelabelled(node));
+        sim.publish(ActorEvent::NodeRelabelled(node));
     }
 }
 
@@ -263,8 +263,8 @@ fn start_node(
     startup_taints.settled(sim, node);
     sim.world.ready_node(node, now);
     sim.world.initialize_node(node, now);
-    sim.tell(ActorEvent::NodeFound(node, Some(pool.instance_type)));
-    sim.tell(ActorEvent::InstanceLaunched(node, pool));
+    sim.publish(ActorEvent::NodeFound(node, Some(pool.instance_type)));
+    sim.publish(ActorEvent::InstanceLaunched(node, pool));
 }
 
 /// The node that an instance of a group is to become.
@@ -383,7 +383,7 @@ fn launched(
     let in_service = now + boot.running + sim.groups.time_to_service(instance);
     sim.queue.schedule(in_service, class::CLOUD, GroupEvent::GroupInService(node));
     let pool = sim.ec2.instance(instance).pool;
-    sim.tell(ActorEvent::InstanceLaunched(node, pool));
+    sim.publish(ActorEvent::InstanceLaunched(node, pool));
 }
 
 /// EC2 gives notice to a Spot instance: EKS drains the node of a managed group at once.
@@ -442,7 +442,7 @@ impl Sim<'_> {
         self.cloud().set_desired_capacity(name, desired, now)?;
         self.world.note(now, EventKind::DesiredCapacitySet, None, format!("{name}: {desired} ({reason})"));
         if let Some(group) = self.groups.position(name) {
-            self.tell(ActorEvent::GroupChanged(group));
+            self.publish(ActorEvent::GroupChanged(group));
         }
         Ok(())
     }
@@ -462,7 +462,7 @@ impl Sim<'_> {
             return Ok(());
         }
         self.cloud().terminate_instance_in_auto_scaling_group(instance, decrement, now)?;
-        self.tell(ActorEvent::InstanceEndRequested(instance));
+        self.publish(ActorEvent::InstanceEndRequested(instance));
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! A machine's life: running, registered, Ready, gone.
 
 use super::event::{NodeEvent, class};
-use super::news::ActorEvent;
+use super::actor_events::ActorEvent;
 use super::node_groups::NodeGroups;
 use super::node_templates::NodeTemplates;
 use super::sim::{Machine, Sim};
@@ -143,7 +143,7 @@ pub(super) fn registered(
     let labels = registration_labels(sim, node);
     sim.world.register_node(node, offer.capacity, offer.allocatable, (&labels, &taints), now);
     startup_taints.registered(sim, now, node);
-    sim.tell(ActorEvent::NodeRegistered(node, instance_type));
+    sim.publish(ActorEvent::NodeRegistered(node, instance_type));
     let ready_in = machine.boot.ready - machine.boot.registered;
     sim.queue.schedule_in(ready_in, class::MACHINES, NodeEvent::NodeReady(node));
 }
@@ -161,26 +161,26 @@ pub(super) fn ready(
     }
     sim.world.ready_node(node, now);
     sim.world.untaint_node(node, well_known::TAINT_NOT_READY);
-    sim.tell(ActorEvent::NodeUntainted(node));
+    sim.publish(ActorEvent::NodeUntainted(node));
     node_groups.node_ready(sim, now, node);
     if startup_taints.awaits(node) {
         startup_taints.check(sim, now, node);
     } else {
-        sim.tell(ActorEvent::NodeUsable(node));
+        sim.publish(ActorEvent::NodeUsable(node));
     }
 }
 
 /// The instance's termination is asked for.
 pub(super) fn terminate(sim: &mut Sim<'_>, node: NodeId) {
     if sim.machine(node).is_some() {
-        sim.tell(ActorEvent::TerminationRequested(node));
+        sim.publish(ActorEvent::TerminationRequested(node));
     }
 }
 
 /// A machine that has left `running` will be gone in a while.
 pub(super) fn goes(sim: &mut Sim<'_>, now: SimTime, node: NodeId, gone_in: SimDuration) {
     sim.queue.schedule(now + gone_in, class::MACHINES, NodeEvent::InstanceGone(node));
-    sim.tell(ActorEvent::InstanceLeaves(node));
+    sim.publish(ActorEvent::InstanceLeaves(node));
 }
 
 /// The machine is gone, and its last pods with it; the node goes too, at once or when Karpenter looks.
@@ -191,13 +191,13 @@ pub(super) fn gone(sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
             kubelet::lost(sim, now, pod);
         }
     }
-    sim.tell(ActorEvent::InstanceGone(node));
+    sim.publish(ActorEvent::InstanceGone(node));
 }
 
 /// The node goes.
 pub(super) fn remove(sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
     sim.world.remove_node(node, now);
-    sim.tell(ActorEvent::NodeGone(node));
+    sim.publish(ActorEvent::NodeGone(node));
 }
 
 /// What NodeOverlays have promised of a node: whatever provides it is taken to be installed.

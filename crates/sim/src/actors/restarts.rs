@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::event::{KubeletEvent, class};
 use super::kubelet;
-use super::news::ActorEvent;
+use super::actor_events::ActorEvent;
 use super::sim::Sim;
 use crate::domain::{KubernetesBehaviour, PodId, SimDuration, SimTime};
 
@@ -55,7 +55,7 @@ pub(super) fn restart(
     let most = longest_wait(sim);
     back_offs.insert(pod, BackOff { started: again, wait: (wait * 2).clamp(BACK_OFF.min(most), most), why });
     kubelet::cut_off(sim, now, pod);
-    sim.tell(ActorEvent::PodRestarted(pod));
+    sim.publish(ActorEvent::PodRestarted(pod));
 }
 
 /// The containers end once the listeners know that the pod serves no more: until then it uses memory.

@@ -16,7 +16,7 @@ pub(super) use calls::call_has_its_turn;
 use super::drift::until_beat;
 use super::event::{SchedulerEvent, class};
 use super::kubelet;
-use super::news::ActorEvent;
+use super::actor_events::ActorEvent;
 use super::setup::Setup;
 use super::sim::Sim;
 use super::volumes::Volumes;
@@ -500,7 +500,7 @@ fn attempt(sim: &mut Sim<'_>, scheduler: &mut SchedulerLoop, volumes: &mut Volum
             let told = scheduler.tell(sim, now, pod, why);
             let first = told.is_some_and(|why| scheduler.mark_unschedulable(sim, now, pod, why));
             if !preempt(sim, scheduler, now, &pending) && first {
-                sim.tell(ActorEvent::PodUnschedulable(pod));
+                sim.publish(ActorEvent::PodUnschedulable(pod));
             }
         }
     }
@@ -521,7 +521,7 @@ fn conclude_binding(sim: &mut Sim<'_>, scheduler: &mut SchedulerLoop, now: SimTi
         return scheduler.wake(sim, SimDuration::ZERO);
     }
     sim.world.bind_pod(pod, node, now);
-    sim.tell(ActorEvent::PodBound(pod, node));
+    sim.publish(ActorEvent::PodBound(pod, node));
 }
 
 /// The condition of a pod that no node takes reaches the API server, later than it was found.
@@ -529,7 +529,7 @@ fn conclude_condition(sim: &mut Sim<'_>, scheduler: &mut SchedulerLoop, now: Sim
     let state = sim.world.pod(pod);
     let waits = state.phase == PodPhase::Pending && state.is_active();
     if waits && scheduler.mark_unschedulable(sim, now, pod, why) && scheduler.nominated_node(pod).is_none() {
-        sim.tell(ActorEvent::PodUnschedulable(pod));
+        sim.publish(ActorEvent::PodUnschedulable(pod));
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::budgets::Budgets;
 use super::event::Event;
-use super::news::{ActorEvent, Outbox};
+use super::actor_events::{ActorEvent, Outbox};
 use super::setup::Setup;
 use crate::cloud::autoscaling::GroupSpec;
 use crate::cloud::billing::FargatePrices;
@@ -153,7 +153,7 @@ impl<'s> Sim<'s> {
     }
 
     /// Publishes a change of a pod or a node, which the cluster has already. The listeners run when the handler has returned.
-    pub(super) fn tell(&mut self, news: ActorEvent) {
+    pub(super) fn publish(&mut self, news: ActorEvent) {
         self.outbox.publish(news);
     }
 

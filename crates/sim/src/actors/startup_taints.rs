@@ -16,7 +16,7 @@
 use std::collections::BTreeMap;
 
 use super::event::{NodeEvent, class};
-use super::news::ActorEvent;
+use super::actor_events::ActorEvent;
 use super::setup::Setup;
 use super::sim::Sim;
 use super::taint_eviction::TaintEvictions;
@@ -258,8 +258,8 @@ pub(super) fn removed(
     startup_taints.removed.entry(node).or_default().extend(gone);
     sim.world.untaint_node(node, key);
     taint_evictions.node_changed(sim, now, node);
-    sim.tell(ActorEvent::NodeUntainted(node));
+    sim.publish(ActorEvent::NodeUntainted(node));
     if sim.world.node(node).ready && !startup_taints.awaits(node) {
-        sim.tell(ActorEvent::NodeUsable(node));
+        sim.publish(ActorEvent::NodeUsable(node));
     }
 }

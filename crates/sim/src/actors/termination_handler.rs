@@ -8,7 +8,7 @@
 //! budget blocks is tried again every second, not every five.
 
 use super::event::{CloudEvent, class};
-use super::news::ActorEvent;
+use super::actor_events::ActorEvent;
 use super::node_groups;
 use super::node_groups::NodeGroups;
 use super::sim::Sim;
@@ -61,6 +61,6 @@ pub(super) fn act(sim: &mut Sim<'_>, node_groups: &mut NodeGroups, now: SimTime,
         node_groups::drain_node(sim, node_groups, now, node);
     } else {
         sim.world.taint_node(node, cordon);
-        sim.tell(ActorEvent::NodeTainted(node));
+        sim.publish(ActorEvent::NodeTainted(node));
     }
 }

@@ -21,7 +21,7 @@ use rustc_hash::FxHashMap;
 
 use super::event::{WorkloadEvent, class};
 use super::kubelet;
-use super::news::ActorEvent;
+use super::actor_events::ActorEvent;
 use super::quotas::Quotas;
 use super::setup::Setup;
 use super::sim::{Jitter, Sim};
@@ -262,7 +262,7 @@ fn create_pod(
     }
     let name = sim.world.next_pod_name(workload);
     let pod = sim.world.create_pod_of(workload, revision, None, name, now);
-    sim.tell(ActorEvent::PodCreated(pod));
+    sim.publish(ActorEvent::PodCreated(pod));
     true
 }
 

@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 
 use super::event::{Event, KubeletEvent, MetricsEvent, NodeEvent, WorkloadEvent, class};
-use super::news::ActorEvent;
+use super::actor_events::ActorEvent;
 use super::sim::Sim;
 use super::{kubelet, node_groups};
 use crate::cluster::{NodePhase, PodPhase};
@@ -106,7 +106,7 @@ pub(super) fn kubelet_stops(sim: &mut Sim<'_>, darkness: &mut Darkness, now: Sim
 /// EC2's status checks of a machine fail from now on, if it is still there: Karpenter asks for that.
 pub(super) fn status_check_fails(sim: &mut Sim<'_>, darkness: &Darkness, node: NodeId) {
     if darkness.is_dark(node) {
-        sim.tell(ActorEvent::StatusCheckFails(node));
+        sim.publish(ActorEvent::StatusCheckFails(node));
     }
 }
 
@@ -180,11 +180,11 @@ pub(super) fn unreachable(sim: &mut Sim<'_>, darkness: &mut Darkness, now: SimTi
         return;
     }
     sim.world.lose_node(node, now);
-    sim.tell(ActorEvent::NodeLost(node));
+    sim.publish(ActorEvent::NodeLost(node));
     for effect in [TaintEffect::NoSchedule, TaintEffect::NoExecute] {
         sim.world.taint_node(node, Taint::new(well_known::TAINT_UNREACHABLE, effect));
     }
-    sim.tell(ActorEvent::NodeTainted(node));
+    sim.publish(ActorEvent::NodeTainted(node));
     for pod in sim.world.node(node).pods.clone() {
         if let Some(patience) = patience(sim, pod, well_known::TAINT_UNREACHABLE) {
             sim.queue.schedule_in(patience, class::CONTROLLERS, NodeEvent::PatienceOver(pod));
@@ -222,8 +222,8 @@ pub(super) fn ends(sim: &mut Sim<'_>, darkness: &mut Darkness, now: SimTime, zon
         if sim.world.node(node).phase == NodePhase::Registered {
             sim.world.untaint_node(node, well_known::TAINT_UNREACHABLE);
             sim.world.regain_node(node, now);
-            sim.tell(ActorEvent::NodeRegained(node));
-            sim.tell(ActorEvent::NodeTainted(node));
+            sim.publish(ActorEvent::NodeRegained(node));
+            sim.publish(ActorEvent::NodeTainted(node));
         }
         for pod in dark.cut_off {
             if sim.world.pod(pod).phase == PodPhase::Running {

@@ -53,7 +53,7 @@ pub(super) fn of_run(scenario: &Scenario, policy: &PolicyVariant, end: SimTime) 
 }
 
 /// The Services of which a step of the timeline asks in vain for another kind of load balancer, with its time.
-pub(super) fn asked_in_vain(scenario: &Scenario, policy: &PolicyVariant) -> Vec<(SimTime, ObjectName)> {
+pub(super) fn unsupported_lb_requests(scenario: &Scenario, policy: &PolicyVariant) -> Vec<(SimTime, ObjectName)> {
     let mut found = Vec::new();
     if scenario.timeline.iter().all(|step| step.action.applied().is_none_or(|newer| newer.services.is_empty())) {
         return found;

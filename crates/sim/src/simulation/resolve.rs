@@ -1,27 +1,27 @@
 //! From a scenario and one of its policies to the setup of one simulation, with warnings about what is left out.
 
 mod auto_mode;
-mod beliefs;
+mod overlays_and_buffers;
 mod commitments;
 mod devices;
-mod dropped;
+mod unsupported_fields;
 mod ebs_zones;
 mod fields;
 mod initial;
-mod late;
+mod late_objects;
 mod metrics;
 mod node_groups;
 mod pools;
 mod replicas;
 mod selected;
-mod selecting;
+mod selector_lints;
 mod sizes;
 mod startup_taints;
 mod storage;
 mod unloaded;
 mod usage;
 mod vertical;
-mod working;
+mod cpu_lints;
 mod zone_ids;
 
 use std::collections::BTreeSet;
@@ -91,8 +91,8 @@ pub fn resolve<'s>(
         scheduler: scheduler(policy),
         node_classes: complete_classes(pools::classes(scenario, policy, &node_pools), &node_pools, &scenario.zones),
         node_pools,
-        node_overlays: beliefs::overlays(scenario, policy, SimTime::ZERO),
-        buffers: beliefs::buffers(scenario, policy, SimTime::ZERO),
+        node_overlays: overlays_and_buffers::overlays(scenario, policy, SimTime::ZERO),
+        buffers: overlays_and_buffers::buffers(scenario, policy, SimTime::ZERO),
         storage: storage::storage(scenario, manifests, policy.versions.kubernetes, &mut warnings),
         prometheus: metrics::prometheus_plan(scenario, manifests),
         queues: queues(scenario, Streams::new(seed)),
@@ -103,7 +103,7 @@ pub fn resolve<'s>(
         selecting_labels: BTreeSet::new(),
         sample_interval,
     };
-    setup.selecting_labels = selecting::keys(&setup);
+    setup.selecting_labels = selector_lints::keys(&setup);
     if seed != scenario.seed {
         setup.set_check(Check::Never);
     }
@@ -112,9 +112,9 @@ pub fn resolve<'s>(
     warn_about_objects(scenario, policy, &mut warnings);
     warn_about_gates(scenario, manifests, &mut warnings);
     fields::warn(&setup, &mut warnings);
-    dropped::warn(&setup, &mut warnings);
+    unsupported_fields::warn(&setup, &mut warnings);
     warn_about_named_nodes(&setup, &mut warnings);
-    selecting::warn(&setup, &mut warnings);
+    selector_lints::warn(&setup, &mut warnings);
     selected::warn(&setup, &mut warnings);
     metrics::warn(&setup, &mut warnings);
     unloaded::warn(&setup, &mut warnings);
@@ -122,7 +122,7 @@ pub fn resolve<'s>(
     vertical::warn(&setup, &mut warnings);
     warn_about_times(scenario, &mut warnings);
     warn_about_patience(&setup.loads, &mut warnings);
-    working::warn(&setup, &mut warnings);
+    cpu_lints::warn(&setup, &mut warnings);
     warn_about_reservations(&setup, &mut warnings);
     pools::warn_about_licences(&setup.node_classes, policy, &mut warnings);
     pools::warn_about_tenancy(&setup, &mut warnings);
@@ -130,7 +130,7 @@ pub fn resolve<'s>(
     pools::warn_about_user_data(&setup, &mut warnings);
     startup_taints::warn(&setup, &mut warnings);
     auto_mode::warn(&setup, &mut warnings);
-    beliefs::warn(&setup, &mut warnings);
+    overlays_and_buffers::warn(&setup, &mut warnings);
     sizes::warn(&setup, &mut warnings);
     devices::warn(&setup, &mut warnings);
     zone_ids::warn(&setup, &mut warnings);
@@ -293,7 +293,7 @@ fn warn_about_balancers(setup: &Setup<'_>, warnings: &mut Caveats) {
     if setup.scenario.ec2.cloud.billing.network.load_balancers.is_none_or(|balancer| balancer.count.is_some()) {
         return;
     }
-    for (at, name) in balancers::asked_in_vain(setup.scenario, setup.policy) {
+    for (at, name) in balancers::unsupported_lb_requests(setup.scenario, setup.policy) {
         warnings.add(
             &setup::BALANCER_KIND,
             format!(
@@ -372,7 +372,7 @@ fn timeline(
                 steps.push(Step { at: timed.at, action });
             }
             nodecast_settings::Action::Delete { kind, namespace, which } => {
-                late::warn_of_deleted(timed.at, *kind, which, warnings);
+                late_objects::warn_of_deleted(timed.at, *kind, which, warnings);
                 let action = Action::Delete { kind: *kind, namespace: *namespace, which: which.clone() };
                 steps.push(Step { at: timed.at, action });
             }
@@ -388,13 +388,13 @@ fn timeline(
                 let earlier = &scenario.timeline[..place];
                 steps.extend(pools::updated(timed.at, later, (earlier, policy), warnings));
                 steps.extend(pools::replaced(timed.at, later, scenario, policy));
-                steps.extend(beliefs::replaced(timed.at, later, scenario, policy));
-                steps.extend(late::applied(timed.at, later, (scenario, policy), warnings));
+                steps.extend(overlays_and_buffers::replaced(timed.at, later, scenario, policy));
+                steps.extend(late_objects::applied(timed.at, later, (scenario, policy), warnings));
                 apply(timed.at, &auto_mode::without_agents(later, policy), scenario, &mut steps);
             }
         }
     }
-    steps.iter_mut().for_each(|step| dropped::take_out(step, policy.versions.kubernetes));
+    steps.iter_mut().for_each(|step| unsupported_fields::take_out(step, policy.versions.kubernetes));
     steps.sort_by_key(|step| step.at);
     steps
 }

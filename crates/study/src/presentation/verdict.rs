@@ -8,7 +8,7 @@ use crate::figures::find;
 use crate::report::format::{self, percent, span};
 use crate::statistics::Paired;
 use crate::sweep::MET_IN;
-use crate::undone::{MEASURES, Measure};
+use crate::unfinished_work::{MEASURES, Measure};
 
 /// From this share of a bill at estimated prices on, a difference of a few percent says nothing.
 const ESTIMATED_MUCH: f64 = 0.1;

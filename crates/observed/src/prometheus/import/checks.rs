@@ -8,7 +8,7 @@ use nodecast_model::text::InputError;
 use super::super::answer::Series;
 use super::super::catalogue::{BALANCER_ROLE, CHANGES, period_of};
 use super::nodes::Basis;
-use super::told::AnswerReader;
+use super::answer_reader::AnswerReader;
 
 /// Labels in which replicas of a Prometheus differ.
 const REPLICA_LABELS: [&str; 3] = ["prometheus_replica", "replica", "__replica__"];

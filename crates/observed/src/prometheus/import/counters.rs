@@ -7,7 +7,7 @@ use nodecast_model::text::InputError;
 
 use super::super::answer::Series;
 use super::super::catalogue::ALTERNATIVES;
-use super::told::AnswerReader;
+use super::answer_reader::AnswerReader;
 use super::{Frame, text};
 use crate::observation::{Count, Stage};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nodecast_model::domain::SimTime;
 
 use super::pods::waits_of;
-use super::told::AnswerReader;
+use super::answer_reader::AnswerReader;
 use crate::observation::about::{Disrupted, Figures, StageFigures, WorkloadFigures};
 use crate::observation::tables::Stage;
 use crate::observation::{Count, Observation};

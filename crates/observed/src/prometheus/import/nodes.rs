@@ -6,7 +6,7 @@ use nodecast_model::domain::SimTime;
 use nodecast_model::text::InputError;
 
 use super::super::answer::Series;
-use super::told::AnswerReader;
+use super::answer_reader::AnswerReader;
 use super::{Frame, text};
 use crate::observation::{NodeCount, NodeLife, SpotPrice};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nodecast_model::text::InputError;
 
-use super::told::AnswerReader;
+use super::answer_reader::AnswerReader;
 
 /// What made a pod.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -7,7 +7,7 @@ use nodecast_model::text::InputError;
 
 use super::super::answer::{Sample, Series};
 use super::owners::{Owner, Owners};
-use super::told::AnswerReader;
+use super::answer_reader::AnswerReader;
 use super::{Frame, text};
 use crate::observation::about::Waits;
 use crate::observation::{Pending, PodLife};

@@ -11,7 +11,7 @@ use super::super::answer::{Sample, Series};
 use super::super::catalogue::{PRODUCERS, Served, is_behind, producer_of};
 use super::curves::{Curve, Curves, lay, next_at};
 use super::owners::Owners;
-use super::told::AnswerReader;
+use super::answer_reader::AnswerReader;
 use super::{Frame, text};
 use crate::observation::about::WorkloadFigures;
 use crate::observation::{Autoscaler, MemoryUse, WorkloadState};

@@ -9,7 +9,7 @@ use super::observation::{budgets, pod_view};
 use crate::actors::cluster_autoscaler::{AutoscalerLoop, Lists};
 use crate::actors::event::{LoopEvent, class};
 use crate::actors::eviction;
-use crate::actors::news::ActorEvent;
+use crate::actors::actor_events::ActorEvent;
 use crate::actors::sim::Sim;
 use crate::cluster::NodePhase;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol, Taint, TaintEffect, well_known};
@@ -113,7 +113,7 @@ pub(super) fn taint(sim: &mut Sim<'_>, now: SimTime, chosen: &Chosen) -> bool {
         let end = if chosen.empty { NodeEnd::Empty } else { NodeEnd::Underutilized };
         sim.world.disrupt_node(chosen.node, end, now, &chosen.reason);
     }
-    sim.tell(ActorEvent::NodeTainted(chosen.node));
+    sim.publish(ActorEvent::NodeTainted(chosen.node));
     first
 }
 
@@ -430,7 +430,7 @@ pub(super) fn give_back(sim: &mut Sim<'_>, autoscaler: &mut AutoscalerLoop, now:
     super::call(autoscaler, now);
     notify(sim, autoscaler, now, [Subject::NotRemoved(node)]);
     sim.world.note_node(node, now, EventKind::NodeUntainted, reason);
-    sim.tell(ActorEvent::NodeTainted(node));
+    sim.publish(ActorEvent::NodeTainted(node));
     let NodeOrigin::NodeGroup(group) = sim.world.node(node).origin else { return };
     if let Some(state) = autoscaler.state_mut() {
         state.register_failed_scale_down(group, now);

@@ -1,7 +1,7 @@
 //! Karpenter's launches in the simulated EC2: how long a call takes, what it is answered, and what becomes of the instance.
 
 use super::{Running, tell, wake};
-use crate::actors::news::ActorEvent;
+use crate::actors::actor_events::ActorEvent;
 use crate::actors::node_life;
 use crate::actors::node_templates::NodeTemplates;
 use crate::actors::sim::Machine;
@@ -103,7 +103,7 @@ pub(super) fn launched(
         .unwrap_or_else(|| BootStages::from_family(image_family(sim, node_templates, node)));
     let boot = sim.ec2.boot(id, &stages);
     node_life::launched(sim, now, node, Machine { instance: id, boot });
-    sim.tell(ActorEvent::InstanceLaunched(node, pool));
+    sim.publish(ActorEvent::InstanceLaunched(node, pool));
 }
 
 /// What the node's class says of its address; a node of EKS Auto Mode with local disks for its pods has a smaller volume.

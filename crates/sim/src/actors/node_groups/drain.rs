@@ -5,7 +5,7 @@
 //! termination handler are assumptions. An update of a managed group to another version has [its own drain](super::update).
 
 use crate::actors::event::{GroupEvent, class};
-use crate::actors::news::ActorEvent;
+use crate::actors::actor_events::ActorEvent;
 use crate::actors::node_groups::NodeGroups;
 use crate::actors::sim::Sim;
 use crate::actors::{eviction, node_life};
@@ -101,7 +101,7 @@ fn start(sim: &mut Sim<'_>, node_groups: &mut NodeGroups, now: SimTime, node: No
     node_groups.draining.insert(node, drain);
     if under_way.is_none() {
         sim.world.taint_node(node, Taint::new(well_known::TAINT_UNSCHEDULABLE, TaintEffect::NoSchedule));
-        sim.tell(ActorEvent::NodeTainted(node));
+        sim.publish(ActorEvent::NodeTainted(node));
     }
     if under_way.is_none_or(|drain| drain.done) {
         poll(sim, node_groups, now, node);

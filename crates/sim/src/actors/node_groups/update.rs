@@ -11,7 +11,7 @@ use super::drain::evict_pods;
 use super::{NodeGroups, Upkeep, member};
 use crate::actors::event::{GroupEvent, class};
 use crate::actors::kubelet;
-use crate::actors::news::ActorEvent;
+use crate::actors::actor_events::ActorEvent;
 use crate::actors::sim::Sim;
 use crate::cluster::NodePhase;
 use crate::domain::node_group::{UpdateStrategy, VersionUpdate};
@@ -390,7 +390,7 @@ fn cordon(sim: &mut Sim<'_>, node: NodeId) {
     let state = sim.world.node(node);
     if state.phase == NodePhase::Registered && !state.taints.contains(&taint) {
         sim.world.taint_node(node, taint);
-        sim.tell(ActorEvent::NodeTainted(node));
+        sim.publish(ActorEvent::NodeTainted(node));
     }
 }
 

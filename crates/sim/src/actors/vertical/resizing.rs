@@ -14,7 +14,7 @@ use super::respecified;
 use crate::actors::cpu_shares::CpuShares;
 use crate::actors::load_loop::Loads;
 use crate::actors::metrics_server::MetricsServer;
-use crate::actors::news::ActorEvent;
+use crate::actors::actor_events::ActorEvent;
 use crate::actors::sim::Sim;
 use crate::actors::usage_loop::Usages;
 use crate::actors::vertical::Vertical;
@@ -220,5 +220,5 @@ fn carry_out(parts: &mut Resizing<'_, '_>, now: SimTime, pod: PodId, spec: Arc<P
     if ready {
         parts.cpu_shares.pod_ready(parts.sim, parts.loads, pod);
     }
-    parts.sim.tell(ActorEvent::PodResized(pod));
+    parts.sim.publish(ActorEvent::PodResized(pod));
 }

@@ -7,7 +7,7 @@
 //! Deviation: a volume has its new size at once. EC2 takes from minutes to hours, and modifies a volume once in six
 //! hours.
 
-use crate::actors::news::ActorEvent;
+use crate::actors::actor_events::ActorEvent;
 use crate::actors::sim::Sim;
 use crate::actors::volumes::Volumes;
 use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim};
@@ -80,7 +80,7 @@ pub(in crate::actors) fn apply_claim(
         sim.world.note(now, EventKind::ManifestApplied, None, named);
         volumes.storage.put_claim(*claim);
         volumes.bind_at_once(sim, claim);
-        return sim.tell(ActorEvent::ClaimMade(claim.namespace, claim.name));
+        return sim.publish(ActorEvent::ClaimMade(claim.namespace, claim.name));
     };
     if volumes.leaving.contains(&(claim.namespace, claim.name)) {
         let text = format!(

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 use super::Volumes;
 use crate::actors::event::{NodeEvent, class};
-use crate::actors::news::ActorEvent;
+use crate::actors::actor_events::ActorEvent;
 use crate::actors::sim::Sim;
 use crate::cluster::NodeOrigin;
 use crate::domain::taints::{TaintEffect, first_untolerated};
@@ -84,7 +84,7 @@ pub(in crate::actors) fn runs_ebs_driver(sim: &Sim<'_>, node: NodeId) -> bool {
 pub(in crate::actors) fn driver_registered(sim: &mut Sim<'_>, volumes: &mut Volumes, node: NodeId) {
     if let Some(&limit) = volumes.unreported.get(&node) {
         volumes.limits.insert(node, vec![(well_known::EBS_DRIVER, limit)]);
-        sim.tell(ActorEvent::AttachLimitReported(node));
+        sim.publish(ActorEvent::AttachLimitReported(node));
     }
 }
 

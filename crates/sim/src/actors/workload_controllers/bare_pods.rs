@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::news::ActorEvent;
+use super::super::actor_events::ActorEvent;
 use super::super::sim::Sim;
 use super::owned_template;
 use crate::cluster::NewWorkload;
@@ -40,7 +40,7 @@ pub(in crate::actors) fn create(
     let replicas = sim.world.workload(workload).replicas;
     sim.world.count_bare_pods(workload, replicas + 1);
     let pod = sim.world.create_pod_of(workload, revision, None, name, now);
-    sim.tell(ActorEvent::PodCreated(pod));
+    sim.publish(ActorEvent::PodCreated(pod));
     pod
 }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::event::{WorkloadEvent, class};
 use super::super::kubelet;
-use super::super::news::ActorEvent;
+use super::super::actor_events::ActorEvent;
 use super::super::sim::Sim;
 use super::{REACTION, begin_workload, is_available, refuse_edit, wake, wake_after};
 use crate::actors::vertical::Vertical;
@@ -417,7 +417,7 @@ fn make(
         return;
     }
     let pod = sim.world.create_pod(workload, Some(node), now);
-    sim.tell(ActorEvent::PodCreated(pod));
+    sim.publish(ActorEvent::PodCreated(pod));
 }
 
 /// Whether a node is to have a pod of the DaemonSet.

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use super::super::kubelet;
 use super::super::sim::Sim;
 use super::{begin_workload, create_pods, is_available, pod_labels, refuse_edit, surplus, wake};
-use crate::actors::news::ActorEvent;
+use crate::actors::actor_events::ActorEvent;
 use crate::actors::vertical::Vertical;
 use crate::actors::volumes::Volumes;
 use crate::actors::workload_controllers::Controllers;
@@ -88,7 +88,7 @@ fn create(sim: &mut Sim<'_>, controllers: &mut Controllers, now: SimTime, deploy
         (&deployment.selector, &deployment.template),
         (OwnerKind::ReplicaSet, deployment.replicas.unwrap_or(1)),
     );
-    sim.tell(ActorEvent::WorkloadApplied(workload));
+    sim.publish(ActorEvent::WorkloadApplied(workload));
     let first = ReplicaSet { template, replicas: 0, created: now, annotated_replicas: 0, annotated_maximum: 0 };
     controllers.deployments.insert(
         workload,

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use super::super::event::{WorkloadEvent, class};
-use crate::actors::news::ActorEvent;
+use crate::actors::actor_events::ActorEvent;
 use crate::actors::sim::Sim;
 use crate::actors::workload_controllers::Controllers;
 use crate::domain::{PodId, SimDuration, SimTime, WorkloadId};
@@ -99,7 +99,7 @@ impl Controllers {
 /// The objects of pods that had ended by themselves go, and their claims with them.
 pub(in crate::actors) fn delete_pods(sim: &mut Sim<'_>, pods: &[PodId]) {
     for &pod in pods {
-        sim.tell(ActorEvent::ObjectDeleted(pod));
+        sim.publish(ActorEvent::ObjectDeleted(pod));
     }
 }
 

@@ -5,7 +5,7 @@
 //! Source: Kubernetes 1.36.2 `pkg/controller/job/job_controller.go`.
 
 use super::super::event::{WorkloadEvent, class};
-use super::super::news::ActorEvent;
+use super::super::actor_events::ActorEvent;
 use super::ended_jobs::Ending;
 use super::job_indexes::{IndexFailure, Indexes};
 use super::pod_labels;
@@ -193,7 +193,7 @@ impl<P: JobPod> JobState<P> {
             }
             sim.world.assign_to_job(pod, self.job);
             pod_labels::label_job(sim, pod, self.job);
-            sim.tell(ActorEvent::PodCreated(pod));
+            sim.publish(ActorEvent::PodCreated(pod));
         }
     }
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::super::kubelet;
-use super::super::news::ActorEvent;
+use super::super::actor_events::ActorEvent;
 use super::super::sim::Sim;
 use super::{begin_workload, is_available, owned_template, pod_labels, refuse_edit, wake, wake_after};
 use crate::actors::vertical::Vertical;
@@ -43,7 +43,7 @@ pub(in crate::actors) fn apply(sim: &mut Sim<'_>, controllers: &mut Controllers,
             let kind = WorkloadKind::StatefulSet;
             let (workload, _) =
                 begin_workload(sim, controllers, now, set.name, kind, (&set.selector, &set.template), owner);
-            sim.tell(ActorEvent::WorkloadApplied(workload));
+            sim.publish(ActorEvent::WorkloadApplied(workload));
             let ordered = Ordered { applied: set.clone(), former: 0, rolling: false, ordinals: BTreeMap::new() };
             controllers.stateful_sets.insert(workload, ordered);
             workload
@@ -143,7 +143,7 @@ pub(in crate::actors) fn reconcile(
                 let pod = sim.world.create_pod_of(workload, revision, None, name, now);
                 stateful_set.ordinals.insert(pod, ordinal);
                 pod_labels::label_ordinal(sim, pod, ordinal);
-                sim.tell(ActorEvent::PodCreated(pod));
+                sim.publish(ActorEvent::PodCreated(pod));
             }
             OrdinalStep::Delete(position) => {
                 let surplus = !is_in_range(&stateful_set.applied, replicas, views[position].ordinal);

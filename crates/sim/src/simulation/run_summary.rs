@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use rayon::prelude::*;
 
 use super::usable_types::unpriced_types;
-use super::{beside, control_plane, draining, no_effect, rollouts, unknown_load};
+use super::{ancillary_usage, control_plane, draining, no_effect, rollouts, unknown_load};
 use crate::actors::{Autoscaler, Context, QueuePlan, Setup, inquiry};
 use crate::catalog::{Price, PriceQuality};
 use crate::cloud::billing::{self, NonComputeUsage, ManagedNodes};
@@ -62,28 +62,28 @@ pub(super) fn conclude(
     let into_hour = SimDuration::from_secs(scenario.start.as_second().rem_euclid(3_600));
     let beside = NonComputeUsage {
         into_hour,
-        traffic: beside::traffic(&context, &answered, end),
+        traffic: ancillary_usage::traffic(&context, &answered, end),
         disks: context.disks().to_vec(),
-        extended: beside::extended_support(&context, end),
-        eks: beside::eks_orders(&context),
+        extended: ancillary_usage::extended_support(&context, end),
+        eks: ancillary_usage::eks_orders(&context),
         surplus: context.credits_surplus(end),
         managed: managed_nodes(&context, policy),
         windows: windows_nodes(&context),
         fargate: policy.fargate.is_some().then(|| (context.fargate_pods().to_vec(), context.fargate_prices())),
     };
     let bill = billing::bill(&mut context.ec2, end, &beside);
-    let surcharge = beside::without_surcharge(&context, &beside.extended);
+    let surcharge = ancillary_usage::without_surcharge(&context, &beside.extended);
     surcharge.into_iter().for_each(|text| warnings.add(&outcome::CONTROL_PLANE_SURCHARGE, text));
-    beside::support_dates(&context, &beside.extended)
+    ancillary_usage::support_dates(&context, &beside.extended)
         .into_iter()
         .for_each(|text| warnings.add(&outcome::SUPPORT_DATES, text));
-    beside::capabilities_without_items(&context, &beside.eks)
+    ancillary_usage::capabilities_without_items(&context, &beside.eks)
         .into_iter()
         .for_each(|text| warnings.add(&outcome::CAPABILITY_ITEMS, text));
-    beside::capability_prices(&context, &beside.eks)
+    ancillary_usage::capability_prices(&context, &beside.eks)
         .into_iter()
         .for_each(|text| warnings.add(&outcome::CAPABILITY_PRICES, text));
-    beside::not_billed(&context, &bill).into_iter().for_each(|text| warnings.add(&outcome::PRICES_NOT_KNOWN, text));
+    ancillary_usage::not_billed(&context, &bill).into_iter().for_each(|text| warnings.add(&outcome::PRICES_NOT_KNOWN, text));
     unknown_load::traffic(&context, in_cores.len(), end)
         .into_iter()
         .for_each(|text| warnings.add(&outcome::TRAFFIC_NOT_KNOWN, text));
@@ -222,8 +222,8 @@ fn about(context: &Context<'_>, scenario: &Scenario, policy: &PolicyVariant) -> 
             .chain(scenario.calibrated.iter().flat_map(Calibrated::assumptions))
             .chain(setup.scenario.ec2.cloud.assumptions())
             .chain(unpriced(setup))
-            .chain(beside::unsupported(context))
-            .chain(beside::through_balancers(context).filter(|_| !unknown_load::is_all_in_cores(scenario)))
+            .chain(ancillary_usage::unsupported(context))
+            .chain(ancillary_usage::through_balancers(context).filter(|_| !unknown_load::is_all_in_cores(scenario)))
             .chain(of_auto_mode(setup))
             .chain(of_fargate(context))
             .collect(),

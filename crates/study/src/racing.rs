@@ -7,7 +7,7 @@ use super::question::Question;
 use super::sequential::difference;
 use super::statistics::share;
 use super::sweep::{Group, MET_IN, groups, meets, nobody_waits, pareto_front};
-use super::undone::MEASURES;
+use super::unfinished_work::MEASURES;
 
 /// Which results of a sweep are still worth seeds.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -70,7 +70,7 @@ pub(super) fn queued(step: &Step<'_>, node: NodeId, positions: &[usize]) -> Arc<
 
 fn with<R>(step: &Step<'_>, node: NodeId, ask: impl FnOnce(&mut CachedPods) -> R) -> R {
     let changed = step.cluster.node(node).pods_changed;
-    let mut kept = step.karpenter.kept_pods.0.borrow_mut();
+    let mut kept = step.karpenter.node_pods_cache.0.borrow_mut();
     let now = || CachedPods { changed, bound: bound(step, node), digest: None, queued: None };
     let kept = kept.entry(node).or_insert_with(now);
     if kept.changed != changed {

@@ -159,9 +159,9 @@ impl Packer<'_> {
         let rooms = Rooms { existing: &cluster.existing, outline, changed: SmallVec::new() };
         match go(travellers, rooms, &self.rules) {
             Err(Waits) => Some(GivenUp::Waits),
-            Ok(homeless) => {
+            Ok(unplaced_requests) => {
                 let ceiling = outline.ceiling?;
-                (!homeless.is_empty() && self.is_dearer(&homeless, ceiling)).then_some(GivenUp::Dearer)
+                (!unplaced_requests.is_empty() && self.is_dearer(&unplaced_requests, ceiling)).then_some(GivenUp::Dearer)
             }
         }
     }
@@ -229,11 +229,11 @@ impl Packer<'_> {
     }
 
     /// Whether these pods come to one new node, and the cheapest type left to it costs at least `ceiling`.
-    fn is_dearer(&mut self, homeless: &[i64], ceiling: HourlyRate) -> bool {
+    fn is_dearer(&mut self, unplaced_requests: &[i64], ceiling: HourlyRate) -> bool {
         if self.templates.list.len() != 1 {
             return false;
         }
-        let Some(types) = self.types_for(0, homeless) else { return false };
+        let Some(types) = self.types_for(0, unplaced_requests) else { return false };
         let template = &self.templates.list[0];
         let (tables, at) = (&self.tables, (template.table, template.set));
         !finish::any_costs_less(&self.setup, tables, at, (&types, ceiling), &mut self.orders)
@@ -246,7 +246,7 @@ struct Waits;
 /// Puts the pods on existing nodes in the order of the queue; returns what those request together for which there is no room,
 /// which is nothing if there is room for all.
 fn go(mut travellers: Vec<PendingRuns<'_>>, mut rooms: Rooms<'_>, rules: &Rules) -> Result<Vec<i64>, Waits> {
-    let mut homeless = Vec::new();
+    let mut unplaced_requests = Vec::new();
     let first = |(list, pending_runs): (usize, &PendingRuns<'_>)| pending_runs.head(list).map(Reverse);
     let mut heads: BinaryHeap<Reverse<Head>> = travellers.iter().enumerate().filter_map(first).collect();
     while let Some(Reverse((_, list))) = heads.pop() {
@@ -260,7 +260,7 @@ fn go(mut travellers: Vec<PendingRuns<'_>>, mut rooms: Rooms<'_>, rules: &Rules)
                 traveller.from[lane] = next.unwrap_or(rooms.existing.len());
                 match next {
                     None => {
-                        resource_table::add_times(&mut homeless, amounts, pods);
+                        resource_table::add_times(&mut unplaced_requests, amounts, pods);
                         pods = 0;
                     }
                     Some(node) if traveller.running && rooms.is_unready(node) => return Err(Waits),
@@ -270,7 +270,7 @@ fn go(mut travellers: Vec<PendingRuns<'_>>, mut rooms: Rooms<'_>, rules: &Rules)
         }
         heads.extend(traveller.head(list).map(Reverse));
     }
-    Ok(homeless)
+    Ok(unplaced_requests)
 }
 
 /// The existing nodes with what the question leaves of their room.
