@@ -404,8 +404,9 @@ fn commitments(table: &[Row], no_upfront: &[Row]) -> String {
     let of_one_date =
         |row: &&Row| cell(row, "price_ratio").parse::<f64>().is_ok_and(|ratio| (1.070..=1.0725).contains(&ratio));
     let none = |row: &Row| {
-        let is_own =
-            |this_row: &&Row| cell(this_row, "region") == cell(row, "region") && cell(this_row, "family") == cell(row, "family");
+        let is_own = |this_row: &&Row| {
+            cell(this_row, "region") == cell(row, "region") && cell(this_row, "family") == cell(row, "family")
+        };
         let found = no_upfront.iter().filter(of_one_date).find(is_own);
         found.map_or_else(String::new, |row| cell(row, "one_year_no_upfront_discount").to_owned())
     };

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_line_asks_for_json_in_two_ways() {
+    fn json_format_option_has_two_spellings() {
         let asks = |line: &str| asks_for_json(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
         assert!(asks("run s.yaml --format json --quiet") && asks("run --format=json s.yaml"));
         assert!(!asks("run json --format table") && !asks("run s.yaml"));

@@ -66,7 +66,9 @@ pub fn compare(
         within("threads", threads.map(u32::from), 1, u32::from(u16::MAX))?;
         let share = |share: f64| (share > 0.0 && share <= 1.0).then_some(share);
         let precision = precision
-            .map(|precision| share(precision).ok_or_else(|| argument("precision", "write a share above 0, for example 0.02")))
+            .map(|precision| {
+                share(precision).ok_or_else(|| argument("precision", "write a share above 0, for example 0.02"))
+            })
             .transpose()?;
         let edits = changes(&set, duration.as_deref())?;
         let request = CompareRequest { scenario, policies, replications, seed, edits, pricing_data };

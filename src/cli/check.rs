@@ -305,7 +305,9 @@ fn names(arguments: &Arguments, known: Option<&Baseline>) -> Result<Vec<String>,
     let mut names: Vec<String> =
         arguments.scenarios.iter().map(|path| recorded_path(path)).collect::<Result<_, Failure>>()?;
     if names.is_empty() {
-        names.extend(known.into_iter().flat_map(|baseline| baseline.scenarios.iter().map(|scenario| scenario.scenario.clone())));
+        names.extend(
+            known.into_iter().flat_map(|baseline| baseline.scenarios.iter().map(|scenario| scenario.scenario.clone())),
+        );
         if let Some(gone) = names.iter().find(|name| !Path::new(name).exists()) {
             let baseline = arguments.baseline.display().to_string();
             return Err(Failure::bad_input(CheckError::Gone { baseline, scenario: gone.clone() }));
@@ -356,7 +358,8 @@ fn run(
     }
     let region = catalog.region(scenario.region.as_str()).map_err(prices::unusable)?;
     let of_policy = |policy: &String| {
-        let points: Vec<&Point> = points.iter().map(|(_, point)| point).filter(|point| point.policy == *policy).collect();
+        let points: Vec<&Point> =
+            points.iter().map(|(_, point)| point).filter(|point| point.policy == *policy).collect();
         let result = ScenarioBaseline::new(name, policy, first_seed, replications, &points);
         (result, region.currency.code().to_owned())
     };

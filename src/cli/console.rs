@@ -466,7 +466,7 @@ mod tests {
     struct Wrong;
 
     #[test]
-    fn notes_are_as_wide_as_the_terminal_that_they_are_told_on() {
+    fn warnings_wrap_at_terminal_width() {
         let told = |width: Option<usize>| {
             let (mut out, mut err) = (Vec::new(), Vec::new());
             let mut console = Console::plain(&mut out, &mut err);
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_as_wide_as_the_terminal_that_they_are_told_on() {
+    fn errors_wrap_at_terminal_width() {
         let told = |width: Option<usize>| {
             let (mut out, mut err) = (Vec::new(), Vec::new());
             let mut console = Console::plain(&mut out, &mut err);

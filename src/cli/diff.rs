@@ -7,12 +7,12 @@ use super::experiment::{self, Common};
 use super::{Console, Format};
 use crate::catalog::Catalog;
 use crate::domain::SimDuration;
+use crate::experiment::comparability::{NodeManagement, weigh};
 use crate::experiment::comparison::{About, compare};
 use crate::experiment::inspection::inputs;
 use crate::experiment::points::PointError;
 use crate::experiment::presentation::{page, table};
 use crate::experiment::question::Kind;
-use crate::experiment::comparability::{NodeManagement, weigh};
 use crate::experiment::{Cell, Point, Question, points};
 use crate::program::compare::about;
 use crate::program::simulations::shell_line;
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn prices_that_are_drawn_for_one_side_alone_are_told() {
+    fn one_sided_price_errors_are_warned_about() {
         assert_eq!(uneven_price_errors(true, true), None);
         let told = uneven_price_errors(false, true).unwrap();
         assert!(told.starts_with("`ec2.spot.price_errors` is `none` before and `drawn` after"), "{told}");

@@ -201,7 +201,7 @@ mod tests {
     use crate::experiment::Shard;
 
     #[test]
-    fn a_shard_is_numbered_by_hand_or_by_the_engine() {
+    fn shard_number_comes_from_option_or_environment() {
         let shard = |text: &str, variable: &str, value: &str| {
             let parsed: ShardArgument = text.parse().unwrap();
             parsed.resolve(|name| (name == variable).then(|| value.to_owned())).ok()

@@ -10,7 +10,7 @@ use super::{Console, Format};
 use crate::catalog::Catalog;
 use crate::domain::SimTime;
 use crate::experiment::explanation::standing::{by_cluster_autoscaler, explain_standing};
-use crate::experiment::explanation::{StatedTime, MomentError, Subject, explain};
+use crate::experiment::explanation::{MomentError, StatedTime, Subject, explain};
 use crate::experiment::presentation::explanation;
 use crate::program::{self, Failure, Prices};
 use crate::scenario::Scenario;

@@ -123,7 +123,10 @@ mod tests {
         for subcommand in program.get_subcommands() {
             let name = subcommand.get_name();
             assert_eq!(GROUPS.iter().filter(|(_, names)| names.contains(&name)).count(), 1, "{name}");
-            assert!(subcommand.get_after_help().is_some_and(|text| text.to_string().starts_with("Examples:\n")), "{name}");
+            assert!(
+                subcommand.get_after_help().is_some_and(|text| text.to_string().starts_with("Examples:\n")),
+                "{name}"
+            );
         }
     }
 

@@ -179,7 +179,7 @@ mod tests {
     use super::scenario_name;
 
     #[test]
-    fn a_scenario_is_named_after_its_directory_as_far_as_a_folder_may_be() {
+    fn scenario_name_is_sanitised_directory_name() {
         assert_eq!(scenario_name(Path::new("no/such/shop")), "shop");
         assert_eq!(scenario_name(Path::new("no/such/My shop!")), "My-shop");
         assert_eq!(scenario_name(Path::new("/")), "my-cluster");

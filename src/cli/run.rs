@@ -11,7 +11,7 @@ use crate::domain::{Money, SimDuration};
 use crate::program::Failure;
 use crate::program::run::{Request, Run, metrics_step};
 use crate::report::{self, OutputDirectory, Summary, markdown, open_metrics, terminal};
-use crate::simulation::{Progress, Outcome};
+use crate::simulation::{Outcome, Progress};
 
 /// From this share of the bill at estimated prices on, people are told how to get AWS's.
 const MOSTLY: f64 = 0.5;

@@ -51,7 +51,8 @@ pub fn observation(folder: &Path, dump: &[Source]) -> Result<Observation, Failur
 
 /// Workloads of the dump of which nothing was recorded.
 fn unobserved(observation: &Observation, serving: &BTreeSet<String>) -> Option<String> {
-    let seen: BTreeSet<&str> = observation.about.figures.workloads.iter().map(|workload| workload.workload.as_str()).collect();
+    let seen: BTreeSet<&str> =
+        observation.about.figures.workloads.iter().map(|workload| workload.workload.as_str()).collect();
     let absent: Vec<&str> = serving.iter().map(String::as_str).filter(|name| !seen.contains(name)).collect();
     if absent.is_empty() {
         return None;
@@ -82,7 +83,9 @@ pub fn observed(observation: &Observation) -> Result<Observed, Failure> {
     for state in &observation.workloads {
         states.entry(&state.workload).or_default().push(state);
     }
-    let states = |workload_figures: &WorkloadFigures| states.get(workload_figures.workload.as_str()).map_or(&[][..], Vec::as_slice);
+    let states = |workload_figures: &WorkloadFigures| {
+        states.get(workload_figures.workload.as_str()).map_or(&[][..], Vec::as_slice)
+    };
     let figures = observation.about.figures.workloads.iter();
     let rated = observation.about.rates_over_seconds;
     let loads: Vec<ObservedLoad> = figures.filter_map(|figure| load(figure, states(figure), rated)).collect();
@@ -91,11 +94,17 @@ pub fn observed(observation: &Observation) -> Result<Observed, Failure> {
             .help("see `missing` in observation.json for how to record them")
             .into());
     }
-    let placements = observation.placements.iter().map(|placement| ((placement.namespace.as_str(), placement.pod.as_str()), placement));
+    let placements = observation
+        .placements
+        .iter()
+        .map(|placement| ((placement.namespace.as_str(), placement.pod.as_str()), placement));
     let placements: BTreeMap<(&str, &str), &Placement> = placements.collect();
     let pods = observation.pods.iter().filter_map(|this_pod| pod(this_pod, &placements)).collect();
-    let zones =
-        observation.nodes.iter().map(|node| &node.zone).chain(observation.node_counts.iter().map(|node_count| &node_count.zone));
+    let zones = observation
+        .nodes
+        .iter()
+        .map(|node| &node.zone)
+        .chain(observation.node_counts.iter().map(|node_count| &node_count.zone));
     let zones = zones.flatten().filter(|zone| !zone.is_empty()).cloned().collect();
     Ok(Observed { start, length: SimDuration::from_secs(window.seconds), zones, loads, pods })
 }
@@ -213,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_with_their_cost_come_before_cores_and_idlers_have_no_load() {
+    fn measured_requests_precede_cpu_and_idle_is_skipped() {
         let figures = |workload: &str, rate: Option<f64>, milli: f64| WorkloadFigures {
             workload: workload.to_owned(),
             requests_per_second: rate,
@@ -248,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_comes_to_a_workload_that_is_scaled_to_zero() {
+    fn workload_scaled_to_zero_gets_no_load() {
         let figures = WorkloadFigures {
             workload: "a/web".to_owned(),
             requests_per_second: Some(10.0),
@@ -277,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_were_counted_are_replayed_whether_or_not_cpu_was_measured() {
+    fn counted_requests_are_replayed_without_cpu_data() {
         let figures = WorkloadFigures {
             workload: "a/web".to_owned(),
             requests_per_second: Some(10.0),

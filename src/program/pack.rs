@@ -128,7 +128,7 @@ mod tests {
     use nodecast_karpenter::packing::PackerKind;
 
     #[test]
-    fn what_a_constraint_costs_is_told_by_the_packer_that_was_asked() {
+    fn constraint_cost_uses_the_chosen_packer() {
         let prices = Prices::open(None).unwrap();
         let files = [PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/dump/cluster.yaml"))];
         let options = Options {

@@ -19,7 +19,7 @@ use crate::experiment::axes::Setting;
 use crate::experiment::effects::digest;
 use crate::experiment::points::{self, Cell, Point};
 use crate::experiment::recommendation::{
-    Allowance, Choice, Effort, Exclusion, FamilyCurve, Kind, BaselineFacts, Level, Lever, Reaches, Recommendation,
+    Allowance, BaselineFacts, Choice, Effort, Exclusion, FamilyCurve, Kind, Level, Lever, Reaches, Recommendation,
     Requirements, Robustness, Search, Stress, Verdict, commitments_lever, curves, dearest_family, exclude, hours,
     largest_lines, levers, limits, requirements, setting,
 };
@@ -303,7 +303,8 @@ impl Recommend {
     fn levers(&self, region: &Region, first: &Outcome, today: &Point) -> Result<(Vec<Lever>, Vec<Exclusion>), Failure> {
         let policy = self.scenario.for_policy(Some(&self.policy))?;
         let summary = Summary::from_outcome(first);
-        let by_workload = summary.cost.by_workload.iter().map(|workload| (workload.name.clone(), workload.amount)).collect();
+        let by_workload =
+            summary.cost.by_workload.iter().map(|workload| (workload.name.clone(), workload.amount)).collect();
         let file = Path::new(&self.request.scenario);
         let documents =
             crate::scenario::documents(file, self.prices.catalog(), &Limits::default(), &self.request.edits)?;

@@ -9,7 +9,7 @@ use crate::domain::SimDuration;
 use crate::report::{self, OutputDirectory, Summary, open_metrics};
 use crate::scenario::definition::OutputSettings;
 use crate::scenario::{Caveats, Edit, PolicyVariant, Scenario, Warning};
-use crate::simulation::{self, CheckedError, Progress, Outcome};
+use crate::simulation::{self, CheckedError, Outcome, Progress};
 
 /// What to run.
 #[derive(clap::Args, Clone, Debug)]
@@ -185,7 +185,7 @@ mod tests {
     use crate::simulation::CheckedError;
 
     #[test]
-    fn a_check_that_fails_is_an_error_with_the_exit_code_of_a_guard() {
+    fn failed_check_has_guard_exit_code() {
         let at = SimTime::ZERO + SimDuration::from_secs(5_400);
         let failure = unchecked(CheckedError::Disagreement { at, what: Disagreement("one is not two".to_owned()) });
         assert_eq!(failure.exit_code(), 1);

@@ -73,7 +73,7 @@ mod tests {
     use super::quoted;
 
     #[test]
-    fn words_of_a_command_are_quoted_for_a_shell() {
+    fn shell_words_are_quoted() {
         assert_eq!(quoted("a/b.yaml"), "a/b.yaml");
         assert_eq!(quoted("it's here"), "'it'\\''s here'");
         assert_eq!(quoted(""), "''");

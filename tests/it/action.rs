@@ -75,7 +75,7 @@ fn the_action_checks_and_says_what_moved() {
 }
 
 #[test]
-fn what_the_steps_of_the_action_read_is_there() {
+fn action_steps_read_existing_inputs() {
     let text = action().to_string();
     let inputs = action()["inputs"].as_object().unwrap().clone();
     for name in inputs.keys() {

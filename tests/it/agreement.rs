@@ -6,7 +6,7 @@ use agreement::tally::assert_all_agree;
 use agreement_timelines::karpenter_timeline;
 
 #[test]
-fn fields_that_nothing_reads_are_found_and_refused_in_an_answer() {
+fn unread_answer_fields_are_rejected() {
     let value = serde_json::json!({"known": 1, "new": 2});
     assert_eq!(fields::beyond(&value, &["known", "other"]).collect::<Vec<_>>(), ["new"]);
     assert!(fields::check_read("expected", &value, &["known"]).is_err_and(|why| why.contains("new")));

@@ -115,7 +115,7 @@ fn no_name_of_a_dump_is_left() {
 }
 
 #[test]
-fn names_of_labels_triggers_volumes_and_groups_are_other_ones_alike_everywhere() {
+fn anonymised_label_and_volume_names_stay_consistent() {
     let more = "---
 apiVersion: keda.sh/v1alpha1
 kind: ScaledObject
@@ -208,7 +208,7 @@ spec:
 ";
 
 #[test]
-fn overlays_and_buffers_say_the_same_of_other_names() {
+fn anonymised_overlays_and_buffers_keep_meaning() {
     let place = Place::new();
     place.put("cluster.yaml", &(fs::read_to_string(DUMP).unwrap() + OVERLAYS));
     let (_, err, code) = place.nodecast(&["init", "own", "--from", "cluster.yaml", "--anonymise"]);
@@ -228,7 +228,7 @@ fn overlays_and_buffers_say_the_same_of_other_names() {
 }
 
 #[test]
-fn flags_images_and_labels_with_known_beginnings_name_nobody() {
+fn anonymised_flags_images_and_labels_reveal_nothing() {
     let image = "registry.k8s.io/autoscaling/cluster-autoscaler:v1.33.0";
     let flags = "--cluster-name=acme, --namespace=acme, --user-agent=acme, --config-map=acme, --balancing-label=acme.example/pool, --startup-taint=acme.example/boot, --status-taint=node.kubernetes.io/not-ready, --scale-down-unneeded-time=5m";
     let dump = [
@@ -285,7 +285,7 @@ fn figures(place: &Place, policy: &str) -> Value {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn a_run_has_the_same_figures_under_other_names() {
+fn anonymised_run_has_same_metrics() {
     for (dump, policy) in [(SMALL, "today"), (SMALL, "karpenter"), (DUMP, "today")] {
         let [item, other] = [&[][..], &["--anonymise"]].map(|more| figures(&init(dump, more), policy));
         assert_eq!(item["pods"], other["pods"], "{dump}, {policy}");

@@ -53,7 +53,7 @@ fn simulate(manifests: &str, later: &str, more: &str) -> Outcome {
 }
 
 #[test]
-fn a_daemon_set_that_comes_while_a_node_has_its_startup_taint_gets_its_pod_when_that_is_off() {
+fn late_daemon_set_starts_after_startup_taint() {
     let tainted = "expireAfter: Never\n      startupTaints: [{key: own/agent, effect: NoSchedule}]";
     let pool = pool("general", "m5", "0").replace("expireAfter: Never", tainted);
     let manifests = CLASS.to_owned() + &pool + &deployment("web", 1, "general");
@@ -78,7 +78,7 @@ fn evictions(outcome: &Outcome) -> usize {
 }
 
 #[test]
-fn a_budget_that_a_timeline_applies_holds_evictions_back_and_one_that_it_changes_lets_them_go() {
+fn timeline_pdb_blocks_and_later_allows_evictions() {
     let manifests = CLASS.to_owned() + &pool("general", "m5", "0") + &deployment("web", 4, "general");
     let drain = "  - { at: 20m, drain: { labels: { pool: general } } }\n";
     let free = simulate(&manifests, "", &format!("timeline:\n{drain}"));
@@ -96,7 +96,7 @@ fn a_budget_that_a_timeline_applies_holds_evictions_back_and_one_that_it_changes
 }
 
 #[test]
-fn a_quota_that_a_timeline_applies_refuses_pods_from_then_on() {
+fn timeline_quota_rejects_later_pods() {
     let manifests = CLASS.to_owned() + &pool("general", "m5", "0") + &deployment("web", 2, "general");
     let quota =
         "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: small, namespace: shop}\nspec: {hard: {pods: 3}}\n";
@@ -107,7 +107,7 @@ fn a_quota_that_a_timeline_applies_refuses_pods_from_then_on() {
 }
 
 #[test]
-fn ranks_of_groups_that_a_timeline_applies_hold_for_what_is_launched_from_then_on() {
+fn timeline_group_priorities_apply_to_later_launches() {
     let ranks = |first: &str, second: &str| {
         format!(
             "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: cluster-autoscaler-priority-expander, namespace: kube-system}}\n\
@@ -130,7 +130,7 @@ timeline:
 }
 
 #[test]
-fn a_budget_over_pods_of_a_job_lets_none_go_unless_it_states_how_many_must_stay() {
+fn job_pdb_needs_absolute_min_available() {
     let manifests = CLASS.to_owned() + &pool("general", "m5", "0") + JOB;
     let more = "workloads: [{ name: shop/report, run_time: 10h }]\ntimeline:\n  - { at: 20m, drain: { labels: { pool: general } } }\n";
     let evicted = |rule: &str| evictions(&simulate(&(manifests.clone() + &budget("report", rule)), "", more));
@@ -156,7 +156,7 @@ fn annotations_of_a_node_pool_reach_its_nodes() {
 }
 
 #[test]
-fn nothing_is_launched_for_pods_whose_gates_nobody_opens() {
+fn scheduling_gates_prevent_node_launches() {
     let web = deployment("web", 2, "general")
         .replace("      nodeSelector", "      schedulingGates: [{name: queue}]\n      nodeSelector");
     let outcome = simulate(&(CLASS.to_owned() + &pool("general", "m5", "0") + &web), "", "");
@@ -167,7 +167,7 @@ fn nothing_is_launched_for_pods_whose_gates_nobody_opens() {
 }
 
 #[test]
-fn a_node_that_is_not_ready_gets_no_pod_whether_its_taint_is_in_the_dump_or_not() {
+fn not_ready_node_gets_no_pods() {
     let node = |name: &str, ready: &str| {
         let holds = "{ cpu: \"4\", memory: 8Gi, pods: \"20\" }";
         format!(

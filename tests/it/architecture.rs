@@ -186,7 +186,7 @@ fn the_engine_knows_no_word_of_kubernetes() {
 }
 
 #[test]
-fn decisions_know_no_clock_no_randomness_and_no_files() {
+fn decision_code_uses_no_clock_randomness_or_files() {
     for (file, text) in sources_of_crates(&DECIDING) {
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
         for word in ["SystemTime", "Instant::now", "rand::", "thread_rng", "std::fs", "std::env", "println!"] {

@@ -74,7 +74,7 @@ fn count(outcome: &Outcome, kind: EventKind) -> usize {
 const TENANCY: &str = "karpenter.k8s.aws/instance-tenancy";
 
 #[test]
-fn a_pod_that_asks_for_what_a_launch_chooses_gets_one_node() {
+fn pod_selecting_launch_choices_gets_one_node() {
     let dedicated = format!("{TENANCY}: dedicated");
     let asked = ["topology.k8s.aws/zone-id: use1-az2", "karpenter.k8s.aws/instance-tenancy: default", &dedicated];
     for selector in asked {
@@ -85,7 +85,7 @@ fn a_pod_that_asks_for_what_a_launch_chooses_gets_one_node() {
 }
 
 #[test]
-fn a_node_of_a_pool_that_asks_for_a_tenancy_does_not_drift() {
+fn node_with_pool_tenancy_does_not_drift() {
     for (tenancy, billed_as_shared) in [("default", false), ("dedicated", true)] {
         let requirement = format!("- {{key: {TENANCY}, operator: In, values: [{tenancy}]}}");
         let scenario = scenario("v1.9", "", &requirement);
@@ -99,7 +99,7 @@ fn a_node_of_a_pool_that_asks_for_a_tenancy_does_not_drift() {
 }
 
 #[test]
-fn before_v1_9_nothing_is_launched_for_a_tenancy_and_pools_cannot_ask_for_one() {
+fn tenancy_is_not_supported_before_v1_9() {
     let outcome = simulate(&scenario("v1.8", &format!("nodeSelector: {{{TENANCY}: default}}"), ""));
     assert_eq!(count(&outcome, EventKind::InstanceLaunched), 0);
     let said = outcome.record.events.iter().find(|event| event.kind == EventKind::PodNotPlaced).unwrap();
@@ -114,7 +114,7 @@ fn before_v1_9_nothing_is_launched_for_a_tenancy_and_pools_cannot_ask_for_one() 
 }
 
 #[test]
-fn nothing_is_launched_for_a_pod_that_names_a_node_which_is_not_there() {
+fn pod_naming_missing_node_triggers_no_launch() {
     let scenario = scenario("v1.13", "nodeName: ip-10-0-0-1.ec2.internal", "");
     for policy in 0..2 {
         let outcome = simulate_policy(&scenario, policy);

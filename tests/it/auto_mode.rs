@@ -70,7 +70,7 @@ fn at(text: &str) -> SimTime {
 }
 
 #[test]
-fn the_built_in_pools_launch_newer_on_demand_types_for_any_pod() {
+fn built_in_pools_launch_newer_on_demand_types() {
     let outcome = run("duration: 30m", &deployment("web", 3, "500m", ""));
     assert_eq!(outcome.about.autoscaler, "EKS Auto Mode");
     let catalog = Catalog::embedded().unwrap();
@@ -91,7 +91,7 @@ fn the_built_in_pools_launch_newer_on_demand_types_for_any_pod() {
 }
 
 #[test]
-fn the_system_pool_is_for_pods_that_tolerate_its_taint() {
+fn system_pool_takes_pods_tolerating_its_taint() {
     let spec = "nodeSelector: { karpenter.sh/nodepool: system }\n      tolerations: [{ key: CriticalAddonsOnly, operator: Exists }]";
     let outcome = run("duration: 30m", &deployment("dns", 2, "100m", spec));
     let origins: Vec<&str> = outcome.record.nodes.iter().map(|node| node.origin.name().as_str()).collect();
@@ -112,7 +112,7 @@ fn labels_of_types_have_names_of_their_own() {
 }
 
 #[test]
-fn volumes_of_its_own_driver_are_volumes_of_ebs() {
+fn auto_mode_csi_volumes_are_ebs_volumes() {
     let class = |mode: &str| {
         format!(
             "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {{ name: auto }}\n\
@@ -138,7 +138,7 @@ fn volumes_of_its_own_driver_are_volumes_of_ebs() {
 }
 
 #[test]
-fn the_fee_of_a_spot_instance_follows_the_on_demand_price() {
+fn spot_management_fee_follows_on_demand_price() {
     let objects = deployment("web", 1, "500m", "") + &pool(&only("m7i.large", "spot"), "", "");
     let outcome = run("duration: 2h", &objects);
     let instances = of_item(&outcome, BillItem::Instance);
@@ -153,7 +153,7 @@ fn the_fee_of_a_spot_instance_follows_the_on_demand_price() {
 }
 
 #[test]
-fn the_fee_of_a_gpu_type_falls_in_july_2026_in_the_middle_of_a_life() {
+fn gpu_fee_falls_during_instance_life() {
     let objects = deployment("web", 1, "500m", "") + &pool(&only("g6.xlarge", "on-demand"), "", "");
     let head =
         "region: ap-northeast-1\ncluster: { zones: [ap-northeast-1a] }\nduration: 2h\nstart: 2026-06-30T23:00:00Z";
@@ -169,7 +169,7 @@ fn the_fee_of_a_gpu_type_falls_in_july_2026_in_the_middle_of_a_life() {
 }
 
 #[test]
-fn what_may_not_live_that_long_or_names_foreign_labels_is_refused() {
+fn auto_mode_rejects_long_expiry_and_foreign_labels() {
     let life = |template: &str| load("duration: 1h", &pool(&only("m5.large", "on-demand"), template, ""));
     let error = life("expireAfter: 500h").unwrap_err();
     assert!(error.contains("NodePool own") && error.contains("524h"), "{error}");
@@ -184,7 +184,7 @@ fn what_may_not_live_that_long_or_names_foreign_labels_is_refused() {
 }
 
 #[test]
-fn a_pool_of_types_below_the_minimum_size_launches_nothing_and_says_why() {
+fn too_small_types_launch_nothing_with_reason() {
     let objects = deployment("web", 1, "500m", "") + &pool(&only("t3.small", "on-demand"), "", "");
     let outcome = run("duration: 30m", &objects);
     assert_eq!(outcome.record.nodes.len(), 0);
@@ -199,13 +199,14 @@ fn a_large_node_takes_110_pods() {
         + &pool(&only("m5.24xlarge", "on-demand"), "", "");
     let outcome = run("duration: 30m", &objects);
     assert_eq!(outcome.record.nodes.len(), 2);
-    let on =
-        |node: usize| outcome.record.pods.iter().filter(|pod| pod.node.is_some_and(|this_node| this_node.index() == node)).count();
+    let on = |node: usize| {
+        outcome.record.pods.iter().filter(|pod| pod.node.is_some_and(|this_node| this_node.index() == node)).count()
+    };
     assert_eq!(on(0).max(on(1)), 110);
 }
 
 #[test]
-fn a_new_image_replaces_every_node_two_at_a_time() {
+fn new_ami_replaces_nodes_two_at_once() {
     // Twenty pods that keep off each other, on twenty nodes. Images come out on Wednesdays at 18:00 UTC.
     let spread = "affinity: { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [{ labelSelector: { matchLabels: { app: web } }, topologyKey: kubernetes.io/hostname }] } }";
     let objects = deployment("web", 20, "500m", spread) + &pool(&only("m5.large", "on-demand"), "", "");
@@ -236,7 +237,7 @@ fn a_new_image_replaces_every_node_two_at_a_time() {
 }
 
 #[test]
-fn a_protected_pod_on_an_expired_node_stays_for_a_day_at_most() {
+fn protected_pod_delays_expiry_one_day_at_most() {
     let protected = deployment("web", 1, "500m", "").replace(
         "metadata: { labels: { app: web } }",
         "metadata: { labels: { app: web }, annotations: { karpenter.sh/do-not-disrupt: \"true\" } }",
@@ -252,9 +253,10 @@ fn a_protected_pod_on_an_expired_node_stays_for_a_day_at_most() {
 }
 
 #[test]
-fn agents_of_the_nodes_have_no_pods_and_the_report_says_so() {
+fn auto_mode_agent_daemon_sets_are_reported() {
     let agent = "---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: { name: aws-node, namespace: kube-system }\nspec:\n  selector: { matchLabels: { k: n } }\n  template:\n    metadata: { labels: { k: n } }\n    spec: { containers: [{ name: n, image: \"x/amazon-k8s-cni:v1\", resources: { requests: { cpu: 50m } } }], tolerations: [{ operator: Exists }] }\n";
-    let this_agent = agent.replace("aws-node", "shipper").replace("x/amazon-k8s-cni:v1", "shipper").replace("k: n", "k: s");
+    let this_agent =
+        agent.replace("aws-node", "shipper").replace("x/amazon-k8s-cni:v1", "shipper").replace("k: n", "k: s");
     let outcome = run("duration: 30m", &(deployment("web", 1, "500m", "") + agent + &this_agent));
     let of = |name: &str| {
         let record = &outcome.record;
@@ -288,7 +290,7 @@ fn the_bill_is_that_worked_out_by_hand() {
 }
 
 #[test]
-fn karpenter_beside_it_has_its_own_pools_and_no_fee() {
+fn karpenter_next_to_auto_mode_pays_no_fee() {
     let pool = pool(&only("m5.large", "on-demand"), "", "")
         .replace("eks.amazonaws.com, kind: NodeClass", "karpenter.k8s.aws, kind: EC2NodeClass")
         .replace("name: own", "name: self-run");
@@ -302,11 +304,15 @@ fn karpenter_beside_it_has_its_own_pools_and_no_fee() {
     let auto = run_policy(&scenario, Some("auto"));
     assert_eq!(auto.record.nodes[0].origin.name(), Symbol::new("general-purpose"));
     assert_eq!(of_item(&auto, BillItem::AutoModeFee).len(), auto.record.nodes.len());
-    assert!(auto.warnings.iter().any(|warning| warning.contains("does not see the NodePools self-run")), "{:?}", auto.warnings);
+    assert!(
+        auto.warnings.iter().any(|warning| warning.contains("does not see the NodePools self-run")),
+        "{:?}",
+        auto.warnings
+    );
 }
 
 #[test]
-fn settings_of_karpenter_and_of_auto_mode_are_not_mixed_up() {
+fn karpenter_and_auto_mode_settings_are_separate() {
     let refused = |policy: &str| {
         load(&format!("duration: 1h\npolicies: [{policy}]"), &deployment("web", 1, "1", "")).unwrap_err()
     };
@@ -319,14 +325,15 @@ fn settings_of_karpenter_and_of_auto_mode_are_not_mixed_up() {
 }
 
 #[test]
-fn a_dump_whose_pools_are_all_of_auto_mode_becomes_a_scenario_with_it() {
+fn dump_with_auto_mode_pools_uses_auto_mode() {
     use nodecast::scenario::draft::Wishes;
     use nodecast::scenario::{Draft, Source};
 
     let small = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/dump/small.yaml");
     let class = "- apiVersion: eks.amazonaws.com/v1\n  kind: NodeClass\n  metadata: { name: default }\n  spec: { role: nodes }\n";
     let trim_end = pool(&only("m5.large", "on-demand"), "", "").replace("---\n", "").trim_end().replace('\n', "\n  ");
-    let dump = std::fs::read_to_string(small).unwrap().replacen("items:\n", &format!("items:\n{class}- {trim_end}\n"), 1);
+    let dump =
+        std::fs::read_to_string(small).unwrap().replacen("items:\n", &format!("items:\n{class}- {trim_end}\n"), 1);
     let wishes = Wishes { name: "own".to_owned(), ..Wishes::default() };
     let draft = Draft::of_dump(&[Source::new("dump.yaml", &*dump)], &wishes, Catalog::embedded().unwrap()).unwrap();
     let text = &draft.files[0].text;
@@ -337,7 +344,7 @@ fn a_dump_whose_pools_are_all_of_auto_mode_becomes_a_scenario_with_it() {
 }
 
 #[test]
-fn a_node_whose_local_disks_hold_more_keeps_a_smaller_volume() {
+fn large_local_disks_allow_smaller_volume() {
     let objects = deployment("web", 1, "500m", "") + &pool(&only("m5d.large", "on-demand"), "", "");
     let outcome = run("duration: 1h\nec2: { billing: { volume_per_month: 0.073 } }", &objects);
     let [volume] = of_item(&outcome, BillItem::RootVolume)[..] else { panic!("one volume") };

@@ -72,7 +72,7 @@ fn place() -> Place {
 }
 
 #[test]
-fn an_hour_without_power_is_an_hour_without_the_only_replica_on_the_first_screen_and_as_a_missed_objective() {
+fn zone_outage_of_single_replica_misses_objective() {
     let place = place();
     let (out, err, code) = place.nodecast(&["run", "scenario.yaml", "--out", "report"]);
     assert_eq!(code, Some(0), "{err}");
@@ -94,7 +94,7 @@ fn an_hour_without_power_is_an_hour_without_the_only_replica_on_the_first_screen
 }
 
 #[test]
-fn a_difference_of_an_hour_at_none_ready_is_what_diff_says() {
+fn diff_reports_hour_with_zero_ready_replicas() {
     let place = place();
     let (out, err, code) = place.nodecast(&["diff", "calm.yaml", "scenario.yaml"]);
     assert_eq!(code, Some(0), "{err}");
@@ -115,7 +115,7 @@ fn failing(faults: &str) -> Outcome {
 }
 
 #[test]
-fn failed_hardware_serves_no_more_at_once_is_noticed_late_and_replaced_when_its_status_checks_have_failed() {
+fn hardware_failure_is_detected_late_and_replaced() {
     let calm = Summary::from_outcome(&failing("  - { at: 20m, node_failure: { count: 0 } }"));
     let outcome = failing("  - { at: 20m, node_failure: { count: 2, node_pool: default } }");
     let lost: Vec<_> = outcome.record.events.iter().filter(|event| event.kind == EventKind::NodeUnreachable).collect();
@@ -142,7 +142,7 @@ fn failed_hardware_serves_no_more_at_once_is_noticed_late_and_replaced_when_its_
 }
 
 #[test]
-fn hardware_that_takes_its_instance_along_ends_the_bill_at_once() {
+fn terminated_hardware_ends_billing_at_once() {
     let outcome = failing("  - { at: 20m, node_failure: { fraction: 50%, node_pool: default, mode: terminated } }");
     let lost: Vec<_> = outcome.record.nodes.iter().filter(|node| node.end == Some(NodeEnd::InstanceLost)).collect();
     assert!(!lost.is_empty());
@@ -152,7 +152,7 @@ fn hardware_that_takes_its_instance_along_ends_the_bill_at_once() {
 }
 
 #[test]
-fn an_autoscaler_without_room_stands_at_its_maximum_and_one_with_a_fixed_count_does_not() {
+fn only_autoscaled_workload_reports_max_replicas() {
     let place = Place::new();
     let hpa = |name: &str, least: u32, most: u32| {
         format!(

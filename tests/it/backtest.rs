@@ -72,7 +72,7 @@ fn workload<'v>(answer: &'v Value, name: &str) -> &'v Value {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn with_true_parameters_figures_agree_and_replicas_lie_over_each_other() {
+fn backtest_agrees_with_true_parameters() {
     let place = tempfile::tempdir().unwrap();
     let (answer, _) = judged(place.path(), &record(place.path()), &[]);
     for name in ["cost_per_day", "node_hours_per_day", "launches_per_day", "launch_to_ready", "wait_p99"] {
@@ -94,7 +94,7 @@ fn with_true_parameters_figures_agree_and_replicas_lie_over_each_other() {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn each_wrong_parameter_is_found_by_the_figure_that_shows_it() {
+fn backtest_detects_each_wrong_parameter() {
     let place = tempfile::tempdir().unwrap();
     let record = record(place.path());
     let (more_traffic, code) =
@@ -118,7 +118,7 @@ fn each_wrong_parameter_is_found_by_the_figure_that_shows_it() {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn recorded_prices_and_reclaims_take_the_place_of_the_market() {
+fn recorded_prices_and_reclaims_replace_market() {
     let place = tempfile::tempdir().unwrap();
     let (answer, _) = judged(place.path(), &record(place.path()), &["--ablation"]);
     assert_eq!(answer["swapped_in"], serde_json::json!(["spot_prices", "reclaims"]));
@@ -144,7 +144,7 @@ fn recorded_prices_and_reclaims_take_the_place_of_the_market() {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn an_ablation_says_what_the_calibration_and_start_up_times_are_worth() {
+fn ablation_shows_value_of_calibration() {
     let place = tempfile::tempdir().unwrap();
     let record = record(place.path());
     let (plain, _) = judged_by(place.path(), &record, "2", &[]);
@@ -165,15 +165,18 @@ fn an_ablation_says_what_the_calibration_and_start_up_times_are_worth() {
     let page = std::fs::read_to_string(place.path().join("judged/backtest.html")).unwrap();
     assert!(page.contains("; without calibration "), "{page}");
     let (forecast, _) = judged_by(place.path(), &record, "2", &["--ablation", "--mode", "forecast"]);
-    let demand =
-        forecast["ablation"].as_array().unwrap().iter().find(|array| array["swapped_in"] == serde_json::json!(["demand"]));
+    let demand = forecast["ablation"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|array| array["swapped_in"] == serde_json::json!(["demand"]));
     let cpu = |findings: &Value| workload(findings, "shop/web")["cpu_milli"]["error"].as_f64().unwrap().abs();
     assert!(cpu(&demand.unwrap()["findings"]) < cpu(&forecast) + 0.01, "{forecast:#}");
 }
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn a_forecast_knows_only_what_came_before_the_split() {
+fn forecast_uses_only_data_before_split() {
     let place = tempfile::tempdir().unwrap();
     let record = record(place.path());
     // The second day's traffic is twice the first's: a replay knows that, a forecast cannot.
@@ -195,7 +198,7 @@ fn a_forecast_knows_only_what_came_before_the_split() {
 }
 
 #[test]
-fn a_forecast_repeats_whatever_demand_is_stated_in_and_says_what_it_cannot() {
+fn forecast_repeats_demand_and_reports_limits() {
     let place = tempfile::tempdir().unwrap();
     let trace = place.path().join("trace.csv");
     std::fs::write(&trace, "create_s,cpu_milli,memory_mib\n0,100,64\n100000,100,64\n").unwrap();
@@ -226,7 +229,7 @@ fn a_forecast_repeats_whatever_demand_is_stated_in_and_says_what_it_cannot() {
 }
 
 #[test]
-fn tables_of_a_run_tell_what_the_run_knows() {
+fn run_tables_are_complete_observations() {
     let place = tempfile::tempdir().unwrap();
     let catalog = Catalog::embedded().unwrap();
     let edits = [nodecast::scenario::Edit::parse("duration=6h").unwrap()];
@@ -258,7 +261,7 @@ fn tables_of_a_run_tell_what_the_run_knows() {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn the_bill_of_the_day_stands_beside_the_simulated_one_link_by_link() {
+fn daily_bill_is_compared_with_simulated_bill() {
     let place = tempfile::tempdir().unwrap();
     let record = record(place.path());
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/observed/tests/data/bill/cur2-2026-10-13.csv.gz");
@@ -303,7 +306,7 @@ fn the_bill_of_the_day_stands_beside_the_simulated_one_link_by_link() {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn bills_that_cannot_be_compared_are_refused_and_gaps_are_told() {
+fn incomparable_bills_are_rejected_and_gaps_reported() {
     let place = tempfile::tempdir().unwrap();
     let record = record(place.path());
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/observed/tests/data/bill");
@@ -354,7 +357,7 @@ fn bills_that_cannot_be_compared_are_refused_and_gaps_are_told() {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn an_observation_says_when_it_is_and_what_spot_cost_where() {
+fn observation_file_sets_period_and_spot_prices() {
     let place = tempfile::tempdir().unwrap();
     let record = record(place.path());
     std::fs::remove_file(record.join("summary.json")).unwrap();
@@ -379,7 +382,7 @@ fn an_observation_says_when_it_is_and_what_spot_cost_where() {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn nodes_that_were_only_counted_are_judged_by_their_number() {
+fn counted_nodes_are_evaluated_by_number() {
     let place = tempfile::tempdir().unwrap();
     let record = record(place.path());
     for name in ["summary.json", "bill.csv", "nodes.csv", "pods.csv"] {
@@ -515,7 +518,7 @@ fn what_nobody_recorded_is_not_judged() {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn one_thread_and_eight_judge_alike_and_the_page_stands_alone() {
+fn backtest_is_identical_on_eight_threads() {
     let place = tempfile::tempdir().unwrap();
     let record = record(place.path());
     let files = |threads: &str| {
@@ -532,7 +535,7 @@ fn one_thread_and_eight_judge_alike_and_the_page_stands_alone() {
 }
 
 #[test]
-fn what_cannot_be_judged_is_said_with_a_way_out() {
+fn unusable_backtest_input_gets_helpful_error() {
     let place = tempfile::tempdir().unwrap();
     let record = record(place.path());
     let scenario = scenario();

@@ -23,7 +23,7 @@ fn refused(path: &Path) -> ScenarioError {
 }
 
 #[test]
-fn every_mistake_is_shown_with_its_line_and_a_way_out() {
+fn every_input_error_has_line_and_help() {
     let mut files: Vec<PathBuf> = std::fs::read_dir(FOLDER).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.is_file());
     files.sort();
@@ -38,7 +38,7 @@ fn every_mistake_is_shown_with_its_line_and_a_way_out() {
 }
 
 #[test]
-fn an_unknown_policy_is_answered_with_those_there_are() {
+fn unknown_policy_error_lists_policies() {
     let (scenario, _) = nodecast::scenario::load(Path::new("scenarios/eks-101/scenario.yaml")).unwrap();
     assert_eq!(scenario.for_policy(None).map(|policy| policy.name.as_str()), Ok("karpenter-v0.16"));
     assert_eq!(scenario.for_policy(Some("karpenter-v1.13")).map(|p| p.name.as_str()), Ok("karpenter-v1.13"));
@@ -83,7 +83,7 @@ fn refused_soon(bytes: &[u8]) -> ScenarioError {
 
 #[test]
 #[should_panic(expected = "a tenth and all took")]
-fn a_cost_that_grows_with_the_square_is_noticed() {
+fn quadratic_cost_is_detected() {
     in_time_of_its_size(&[0; 100], |bytes| {
         std::thread::sleep(Duration::from_micros(600 * (bytes.len() * bytes.len()) as u64 / 2));
     });
@@ -92,7 +92,7 @@ fn a_cost_that_grows_with_the_square_is_noticed() {
 const FIFTY_MB: usize = 50_000_000;
 
 #[test]
-fn fifty_megabytes_of_bytes_are_refused_as_no_text() {
+fn large_binary_input_is_rejected_as_non_text() {
     let mut state = 1_u64;
     let garbage: Vec<u8> = std::iter::repeat_with(|| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -109,18 +109,18 @@ fn fifty_megabytes_of_bytes_are_refused_as_no_text() {
 }
 
 #[test]
-fn fifty_megabytes_of_one_word_are_refused_as_no_map() {
+fn large_single_word_is_rejected_as_no_map() {
     assert_eq!(refused_soon(&vec![b'a'; FIFTY_MB]).message(), "a scenario is a map, not text");
 }
 
 #[test]
-fn fifty_megabytes_of_list_are_refused_at_the_first_item() {
+fn large_list_is_rejected_at_first_item() {
     let error = refused_soon(&b"- a\n".repeat(FIFTY_MB / 4));
     assert_eq!(error.message(), "a document is a map of keys and values, not a list");
 }
 
 #[test]
-fn a_file_of_too_many_values_is_refused_at_the_limit() {
+fn too_many_values_are_rejected_at_limit() {
     let source = Source::new("a.yaml", format!("a:\n{}", "- a\n".repeat(101)));
     let limits = Limits { nodes_max: 100, ..Limits::default() };
     let error = read_manifests_with(&source, &BTreeMap::new(), &limits, None).unwrap_err();
@@ -128,7 +128,7 @@ fn a_file_of_too_many_values_is_refused_at_the_limit() {
 }
 
 #[test]
-fn fifty_megabytes_of_punctuation_are_refused_as_no_yaml() {
+fn large_punctuation_input_is_rejected_as_invalid_yaml() {
     for garbage in ["[{", "{a: ", "? - ", "\t", "a: b: ", "&a ", "*a ", "!a ", "|\n", "%", "\"\\x", "'", "#"] {
         refused_soon(&garbage.as_bytes().repeat(FIFTY_MB / 10 / garbage.len()));
     }
@@ -136,7 +136,7 @@ fn fifty_megabytes_of_punctuation_are_refused_as_no_yaml() {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn a_manifest_of_tens_of_megabytes_reads_in_the_time_of_its_size() {
+fn large_manifest_reads_in_linear_time() {
     let pod = r#"{"metadata":{"name":"p","labels":{"app":"p"}},"spec":{"containers":[{"name":"c","image":"i",
         "resources":{"requests":{"cpu":"100m","memory":"128Mi"}}}]}}"#;
     in_time_of_its_size(&vec![b' '; 40_000_000], |bytes| {

@@ -35,7 +35,7 @@ fn created(pods: &[PodFacts]) -> Vec<i64> {
 }
 
 #[test]
-fn jobs_of_a_cron_job_keep_what_they_were_made_from_and_later_ones_are_made_anew() {
+fn cron_job_changes_affect_only_later_jobs() {
     let cron = |cpu: &str, rest: &str| {
         let template = template(cpu, "");
         object(
@@ -63,7 +63,7 @@ fn jobs_of_a_cron_job_keep_what_they_were_made_from_and_later_ones_are_made_anew
 }
 
 #[test]
-fn runs_of_a_cron_job_that_are_skipped_are_undone() {
+fn skipped_cron_job_runs_are_unfinished() {
     let figures = |parallelism: u32| {
         let template = template("100m", "");
         let cron = object(
@@ -84,7 +84,7 @@ fn runs_of_a_cron_job_that_are_skipped_are_undone() {
 }
 
 #[test]
-fn the_time_of_a_job_counts_from_when_it_is_not_suspended_any_more() {
+fn job_deadline_counts_from_resumption() {
     let form = |suspend: bool| {
         job(&format!("  suspend: {suspend}\n  activeDeadlineSeconds: 120\n  backoffLimit: 0\n"), &template("100m", ""))
     };
@@ -97,7 +97,7 @@ fn the_time_of_a_job_counts_from_when_it_is_not_suspended_any_more() {
 }
 
 #[test]
-fn a_job_that_its_time_to_live_has_deleted_runs_again_when_it_is_applied_again() {
+fn job_deleted_by_ttl_reruns_when_reapplied() {
     for (ttl, runs) in [("  ttlSecondsAfterFinished: 30\n", 2), ("  ttlSecondsAfterFinished: 3600\n", 1), ("", 1)] {
         let first = job(ttl, &template("100m", ""));
         let outcome = changed(&first, &job(ttl, &template("200m", "")), "run_time: 60s");
@@ -115,7 +115,7 @@ fn a_job_that_its_time_to_live_has_deleted_runs_again_when_it_is_applied_again()
 }
 
 #[test]
-fn a_suspended_job_may_be_placed_elsewhere_and_do_nothing_else() {
+fn suspended_job_can_change_scheduling() {
     let nowhere = job("  suspend: true\n", &template("100m", "nodeSelector: {example.com/zone: none}, "));
     let anywhere = template("200m", "");
     let outcome = changed(&nowhere, &job("  suspend: false\n", &anywhere), "run_time: 60s");
@@ -130,7 +130,7 @@ fn a_suspended_job_may_be_placed_elsewhere_and_do_nothing_else() {
 }
 
 #[test]
-fn with_a_policy_for_failures_pods_are_replaced_when_they_have_ended() {
+fn pod_failure_policy_delays_replacement_until_termination() {
     let policy = "  podFailurePolicy: {rules: [{action: Ignore, onPodConditions: [{type: DisruptionTarget}]}]}\n";
     // Deleted after ten minutes, gone five minutes later; a failure that counts makes the Job wait for ten seconds.
     for (policy, again) in [("", 610), ("  podReplacementPolicy: Failed\n", 910), (policy, 910)] {
@@ -155,7 +155,7 @@ fn apart(term: &str) -> String {
 }
 
 #[test]
-fn pods_are_selected_by_the_job_that_made_them() {
+fn job_selector_matches_only_its_pods() {
     let rest = "workloads: [{name: report, run_time: 12m}]";
     let nodes =
         cluster(0).replace("desiredCapacity: 1, minSize: 1, maxSize: 1", "desiredCapacity: 2, minSize: 2, maxSize: 2");
@@ -187,7 +187,7 @@ fn pods_are_selected_by_the_job_that_made_them() {
 }
 
 #[test]
-fn a_deadline_that_a_running_job_is_given_counts_from_its_start() {
+fn deadline_added_to_running_job_counts_from_start() {
     let rest = "timeline: [{at: 60s, manifests: [later.yaml]}]\nworkloads: [{name: report, run_time: 5m}]";
     for (first, deadline, ends) in [("", 120, 120), ("  activeDeadlineSeconds: 200\n", 90, 90), ("", 30, 60)] {
         let later = job(&format!("  activeDeadlineSeconds: {deadline}\n"), &template("100m", ""));
@@ -200,7 +200,7 @@ fn a_deadline_that_a_running_job_is_given_counts_from_its_start() {
 }
 
 #[test]
-fn a_job_that_another_controller_manages_gets_no_pods_from_the_release_on_that_knows_the_field() {
+fn externally_managed_job_gets_no_pods() {
     let by = |manager: &str| job(&format!("  managedBy: {manager}\n"), &template("100m", ""));
     for (manager, release, made) in [
         ("kueue.x-k8s.io/multikueue", "1.36", 0),
@@ -216,7 +216,7 @@ fn a_job_that_another_controller_manages_gets_no_pods_from_the_release_on_that_k
 }
 
 #[test]
-fn a_release_that_drops_a_field_does_not_heed_it_and_says_so() {
+fn release_ignores_unsupported_job_fields_with_warning() {
     let told = |release: &str, manifest: &str, rest: &str| {
         let rest = format!("versions: {{kubernetes: '{release}'}}\n{rest}");
         run("30m", &rest, &format!("{}{manifest}", cluster(0)), &[])
@@ -269,7 +269,7 @@ fn failed_after(outcome: &Outcome) -> f64 {
 }
 
 #[test]
-fn container_of_on_failure_job_restarts_in_its_pod() {
+fn on_failure_container_restarts_in_its_pod() {
     let template = template("100m", "").replace("Never", "OnFailure");
     let failed = |release: &str, limit: u32| {
         let spec = format!("  backoffLimit: {limit}\n");
@@ -294,7 +294,10 @@ fn restart_period_of_the_kubelet_shortens_delays() {
              workloads: [{{name: report, run_time: 2s, failures: 1}}]"
         );
         let outcome = run("40m", &rest, &format!("{}{}", cluster(0), job("  backoffLimit: 5\n", &template)), &[]);
-        (failed_after(&outcome), outcome.warnings.iter().any(|warning| warning.contains("max_container_restart_period")))
+        (
+            failed_after(&outcome),
+            outcome.warnings.iter().any(|warning| warning.contains("max_container_restart_period")),
+        )
     };
     // Five runs of 2 s; waits of 0, 3, 3, 3 and 3 s, or of 0, 10, 20, 30 and 30 s; a second for each start.
     let (short, _) = failed("1.35", "3s");
@@ -334,7 +337,7 @@ fn success_policy_ends_a_job_from_1_31() {
 }
 
 #[test]
-fn restarted_container_can_do_the_work_of_its_pod() {
+fn restarted_container_can_finish_its_work() {
     let template = template("100m", "").replace("Never", "OnFailure");
     let spec = "  parallelism: 12\n  completions: 12\n  backoffLimit: 100\n";
     let outcome = under("1.36", (spec, &template), "run_time: 20s, failures: 0.5");
@@ -344,7 +347,7 @@ fn restarted_container_can_do_the_work_of_its_pod() {
 }
 
 #[test]
-fn ignored_failures_delay_the_next_pods_from_1_28() {
+fn ignored_failures_delay_pods_from_1_28() {
     let policy = "  podFailurePolicy: {rules: [{action: Ignore, onPodConditions: [{type: DisruptionTarget}]}]}\n";
     for (release, lost, again) in [("1.27", 3, 600), ("1.28", 3, 640), ("1.36", 3, 640), ("1.36", 1, 610)] {
         let spec = format!("  parallelism: 4\n  completions: 4\n  backoffLimit: 0\n{policy}");
@@ -380,7 +383,7 @@ fn indexes_back_off_and_fail_separately() {
 }
 
 #[test]
-fn job_of_many_pods_makes_500_in_a_sync() {
+fn large_job_creates_500_pods_per_sync() {
     let spec = "  parallelism: 620\n  completions: 620\n";
     let rest = "controller_time: none\nworkloads: [{name: report, run_time: 1h}]";
     let object = job(spec, &template("100m", ""));

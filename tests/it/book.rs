@@ -72,7 +72,10 @@ fn anchors(text: &str) -> BTreeSet<String> {
         if fenced || heading.len() == line.len() || !heading.starts_with(' ') {
             continue;
         }
-        let kept = heading.trim().chars().filter(|character| character.is_alphanumeric() || matches!(character, ' ' | '-' | '_'));
+        let kept = heading
+            .trim()
+            .chars()
+            .filter(|character| character.is_alphanumeric() || matches!(character, ' ' | '-' | '_'));
         let text: String = kept.map(|item| if item == ' ' { '-' } else { item.to_ascii_lowercase() }).collect();
         let count = seen.entry(text.clone()).or_insert(0);
         all.insert(if *count == 0 { text.clone() } else { format!("{text}-{count}") });
@@ -95,7 +98,7 @@ fn plain(path: &Path) -> Option<PathBuf> {
 }
 
 #[test]
-fn every_page_of_the_documentation_is_in_the_book_once() {
+fn every_docs_page_is_in_book_once() {
     let mut left = pages();
     assert!(left.remove("SUMMARY.md"));
     for target in targets(&read(SUMMARY)) {

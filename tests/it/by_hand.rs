@@ -88,7 +88,7 @@ fn web_on_group() -> String {
 }
 
 #[test]
-fn a_drain_evicts_as_fast_as_the_budget_lets_it_and_every_pod_finds_another_node() {
+fn drain_speed_is_limited_by_pdb() {
     let drain = "  - { at: 30m, drain: { labels: { karpenter.sh/nodepool: general }, count: 1 } }\n";
     let outcome = steps(&(cluster() + BUDGET), drain);
     assert_eq!(times(&outcome, EventKind::NodeCordoned), [minutes(30)]);
@@ -114,7 +114,7 @@ fn a_drain_evicts_as_fast_as_the_budget_lets_it_and_every_pod_finds_another_node
 }
 
 #[test]
-fn a_drain_leaves_a_node_with_a_pod_of_nobody_alone_unless_it_is_forced_to() {
+fn drain_spares_bare_pods_unless_forced() {
     let drain = |force: bool| format!("  - {{ at: 30m, drain: {{ labels: {{ pool: general }}, force: {force} }} }}\n");
     let manifests = CLASS.to_owned() + &pool("general", "m5", "0") + BARE;
     let careful = steps(&manifests, &drain(false));
@@ -127,7 +127,7 @@ fn a_drain_leaves_a_node_with_a_pod_of_nobody_alone_unless_it_is_forced_to() {
 }
 
 #[test]
-fn a_drain_that_a_budget_never_allows_ends_at_its_timeout() {
+fn drain_blocked_by_pdb_times_out() {
     let never = BUDGET.replace("maxUnavailable: 1", "maxUnavailable: 0");
     let outcome =
         steps(&(cluster() + &never), "  - { at: 30m, drain: { labels: { pool: general }, count: 1, timeout: 2m } }\n");
@@ -144,7 +144,7 @@ fn a_drain_that_a_budget_never_allows_ends_at_its_timeout() {
 }
 
 #[test]
-fn a_cordoned_node_takes_no_pods_until_it_is_uncordoned() {
+fn cordoned_node_takes_no_pods() {
     let scale = |at: &str, replicas: u32| {
         format!("  - {{ at: {at}, scale: {{ workload: shop/web, replicas: {replicas} }} }}\n")
     };
@@ -160,7 +160,7 @@ fn a_cordoned_node_takes_no_pods_until_it_is_uncordoned() {
 }
 
 #[test]
-fn what_is_deleted_by_a_name_that_is_not_there_is_said() {
+fn deleting_missing_object_is_reported() {
     let outcome = steps(
         &cluster(),
         "  - { at: 20m, cordon: { name: general-99999 } }
@@ -181,7 +181,7 @@ fn what_is_deleted_by_a_name_that_is_not_there_is_said() {
 }
 
 #[test]
-fn a_deleted_deployment_goes_with_its_pods_and_may_come_back() {
+fn deleted_deployment_can_be_recreated() {
     let place = Place::new();
     place.put("cluster.yaml", &(CLASS.to_owned() + &pool("general", "m5", "100%") + &deployment("web", 4, "general")));
     place.put("again.yaml", &deployment("web", 2, "general"));
@@ -216,7 +216,7 @@ fn a_deleted_deployment_goes_with_its_pods_and_may_come_back() {
 }
 
 #[test]
-fn a_deleted_autoscaler_leaves_the_replicas_as_they_are() {
+fn deleted_hpa_leaves_replicas_unchanged() {
     let hpa = "---
 apiVersion: autoscaling/v2
 kind: HorizontalPodAutoscaler
@@ -236,7 +236,7 @@ spec: {minReplicas: 6, maxReplicas: 9, scaleTargetRef: {apiVersion: apps/v1, kin
 }
 
 #[test]
-fn the_claims_of_a_deleted_pool_drain_at_once_and_others_take_the_pods() {
+fn deleted_pool_drains_and_pods_move() {
     let any = |name: &str, family: &str, weight: u32| {
         pool(name, family, "0")
             .replace(&format!("pool: {name}"), "pool: any")
@@ -257,7 +257,7 @@ fn the_claims_of_a_deleted_pool_drain_at_once_and_others_take_the_pods() {
 }
 
 #[test]
-fn a_deleted_claim_or_node_of_karpenter_drains_first() {
+fn deleted_node_claim_drains_first() {
     for kind in ["NodeClaim", "Node"] {
         let step = format!("  - {{ at: 30m, delete: {{ kind: {kind}, labels: {{ pool: general }}, count: 1 }} }}\n");
         let outcome = steps(&(cluster() + BUDGET), &step);
@@ -271,7 +271,7 @@ fn a_deleted_claim_or_node_of_karpenter_drains_first() {
 }
 
 #[test]
-fn of_a_deleted_node_of_a_group_the_instance_stays_and_costs() {
+fn deleted_group_node_leaves_billed_instance() {
     let delete = "timeline:\n  - { at: 20m, delete: { kind: Node, name: workers-00000 } }\n";
     let outcome = simulate(&web_on_group(), &(of_group(3) + delete));
     let node = first_node(&outcome);
@@ -293,7 +293,7 @@ fn of_a_deleted_node_of_a_group_the_instance_stays_and_costs() {
 }
 
 #[test]
-fn the_cluster_autoscaler_gives_up_an_instance_whose_node_was_deleted() {
+fn cluster_autoscaler_removes_instance_of_deleted_node() {
     let delete = "timeline:\n  - { at: 10m, delete: { kind: Node, name: workers-00000 } }\n";
     let policies = "policies: [{ name: groups, autoscaler: cluster-autoscaler }]\n";
     let outcome =

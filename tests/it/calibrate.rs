@@ -134,7 +134,7 @@ fn holds(interval: (f64, f64), value: f64) -> bool {
 }
 
 #[test]
-fn what_was_moved_is_found_again_and_what_was_not_is_left() {
+fn calibration_finds_only_changed_parameters() {
     let place = place();
     run(&place, &MOVED, "run");
     let found = parameters(&place, "run");
@@ -174,7 +174,7 @@ fn no_line_is_wider_than_the_terminal(place: &Place, record: &str) {
 }
 
 #[test]
-fn boots_are_found_in_the_sums_of_an_observation() {
+fn calibration_reads_boot_times_from_sums() {
     let place = place();
     let launched = "stage,up_to_seconds,launches,seconds\nLaunched,,40,60\nLaunched,2,38,\n";
     place.put("record/observation.json", r#"{ "window": { "start": "2026-06-01T00:00:00Z", "seconds": 86400 } }"#);
@@ -196,7 +196,7 @@ fn boots_are_found_in_the_sums_of_an_observation() {
 }
 
 #[test]
-fn pods_of_an_observation_ran_until_their_containers_ended() {
+fn observed_pods_ran_until_containers_ended() {
     let place = place();
     let job = "---\napiVersion: batch/v1\nkind: Job\nmetadata: {namespace: shop, name: etl}\nspec:\n  template:\n    spec:\n      \
         restartPolicy: Never\n      containers: [{name: etl, image: etl, resources: {requests: {cpu: '1'}}}]\n";
@@ -227,7 +227,7 @@ fn pods_of_an_observation_ran_until_their_containers_ended() {
 }
 
 #[test]
-fn reclaims_of_an_observation_are_those_that_karpenter_counted() {
+fn calibration_uses_reclaims_counted_by_karpenter() {
     let place = place();
     place.put("record/observation.json", r#"{ "window": { "start": "2026-06-01T00:00:00Z", "seconds": 86400 } }"#);
     let mut nodes =
@@ -287,7 +287,7 @@ fn reclaims_of(place: &Place, from: &str) -> (Option<String>, String) {
 }
 
 #[test]
-fn hours_count_for_reclaims_while_a_source_tells_why_nodes_end() {
+fn reclaim_exposure_needs_node_end_reasons() {
     let place = place();
     let mut watch = String::new();
     for number in 0..10 {
@@ -328,7 +328,7 @@ fn hours_count_for_reclaims_while_a_source_tells_why_nodes_end() {
 }
 
 #[test]
-fn pods_of_a_list_tell_no_rate_of_pulls_and_no_start_that_came_after_days() {
+fn pod_list_gives_no_pull_rate() {
     let place = place();
     let pod = |number: usize, ready: &str| {
         format!(
@@ -352,7 +352,7 @@ fn pods_of_a_list_tell_no_rate_of_pulls_and_no_start_that_came_after_days() {
 }
 
 #[test]
-fn what_was_not_moved_is_found_as_it_is_assumed() {
+fn unchanged_parameters_keep_assumed_values() {
     let place = place();
     run(&place, &[], "run");
     let found = parameters(&place, "run");
@@ -372,7 +372,7 @@ fn load(place: &Place) -> Scenario {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn a_calibration_takes_the_place_of_defaults_and_not_of_what_is_stated() {
+fn calibration_replaces_defaults_but_not_explicit_settings() {
     let place = place();
     run(&place, &MOVED, "run");
     let arguments = ["calibrate", "scenario.yaml", "--from", "run", "--replications", "2", "--threads", "1"];
@@ -435,7 +435,7 @@ fn equal_records_make_equal_fragments() {
 }
 
 #[test]
-fn what_cannot_be_used_is_refused_and_nothing_is_written() {
+fn unusable_calibration_input_writes_nothing() {
     let place = place();
     place.put("mine.yaml", "kept: true\n");
     place.put("foreign.json", "{\"status\": \"success\", \"data\": {}}\n");

@@ -57,7 +57,7 @@ fn bound(outcome: &Outcome) -> Vec<usize> {
 }
 
 #[test]
-fn three_hundred_pods_of_twenty_deployments_take_fifteen_seconds_and_a_thousand_of_two_forty_nine() {
+fn controller_call_limits_delay_pod_creation() {
     let names: Vec<String> = (0..20).map(|n| format!("d{n:02}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let three_hundred = created(&run("Deployment", &names, 15, ""));
@@ -73,7 +73,7 @@ fn three_hundred_pods_of_twenty_deployments_take_fifteen_seconds_and_a_thousand_
 }
 
 #[test]
-fn pods_of_five_replica_sets_come_together_and_the_sixth_waits_for_a_worker() {
+fn sixth_replica_set_waits_for_a_worker() {
     let names = ["a", "b", "c", "d", "e", "f"];
     let outcome = run("Deployment", &names, 60, "");
     let first = |name: &str| {
@@ -102,7 +102,7 @@ fn other_controllers_have_a_limit_of_their_own() {
 }
 
 #[test]
-fn the_scheduler_binds_fifty_pods_a_second_once_its_burst_is_spent() {
+fn scheduler_binds_fifty_pods_per_second_after_burst() {
     let fast = "controller_time: {kube_controller_manager: none}\n";
     let counts = bound(&run("Deployment", &["one"], 400, fast));
     assert_eq!(counts.iter().sum::<usize>(), 400);
@@ -112,7 +112,7 @@ fn the_scheduler_binds_fifty_pods_a_second_once_its_burst_is_spent() {
 }
 
 #[test]
-fn events_of_pods_take_tokens_until_there_have_been_twenty_five_of_a_replica_set() {
+fn first_25_replica_set_events_take_tokens() {
     let outcome = run("Deployment", &["one"], 200, "");
     let limits = &outcome.record.controllers.limits;
     let limit = limits.iter().find(|limit| limit.client == "replicaset-controller").unwrap();
@@ -121,7 +121,7 @@ fn events_of_pods_take_tokens_until_there_have_been_twenty_five_of_a_replica_set
 }
 
 #[test]
-fn controllers_that_take_no_time_make_all_pods_at_once() {
+fn zero_controller_time_creates_pods_at_once() {
     let at = created(&run("Deployment", &["one", "two"], 400, "controller_time: none\n"));
     assert!(at.iter().all(|&at| at < 0.2), "{at:?}");
 }

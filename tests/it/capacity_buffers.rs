@@ -66,7 +66,7 @@ fn waits(outcome: &Outcome) -> Vec<SimDuration> {
 const SCALE: &str = "timeline:\n  - { at: 1h, scale: { workload: shop/web, replicas: 8 } }\n";
 
 #[test]
-fn pods_find_the_room_that_a_buffer_has_kept_and_it_is_filled_up_again() {
+fn pods_use_buffer_and_it_is_refilled() {
     let room = buffer("scalableRef: {apiGroup: apps, kind: Deployment, name: web}\n  replicas: 4");
     let without = simulate(&shop(4), GATE, SCALE);
     let with = simulate(&(shop(4) + &room), GATE, SCALE);
@@ -88,7 +88,7 @@ fn a_share_of_the_replicas_grows_with_them() {
 }
 
 #[test]
-fn a_template_and_limits_say_how_much_room_there_is() {
+fn buffer_size_follows_template_and_limits() {
     let template = "---
 apiVersion: v1
 kind: PodTemplate
@@ -117,7 +117,10 @@ fn who_keeps_no_room_says_why() {
         (&other, GATE, "static-capacity` is not simulated"),
     ] {
         let told = warnings(&(shop(4) + room), settings);
-        assert!(told.iter().any(|item| item.starts_with("CapacityBuffer shop/room") && item.contains(said)), "{told:?}");
+        assert!(
+            told.iter().any(|item| item.starts_with("CapacityBuffer shop/room") && item.contains(said)),
+            "{told:?}"
+        );
     }
     assert_eq!(at_the_end(&simulate(&(shop(4) + &room), "versions: { karpenter: v1.14 }", "")), 1);
 }

@@ -91,7 +91,7 @@ fn reached_limit_on_nodes_is_named() {
 }
 
 #[test]
-fn limit_reached_in_warm_up_alone_is_not_named() {
+fn limit_reached_only_in_warm_up_is_unreported() {
     let steps = "warm_up: 30m\ntimeline: [{at: 10m, scale: {workload: batch, replicas: 1}}]\n";
     let (summary, _) = summary(&karpenter(&limited("cpu: 6", 5), steps));
     assert_eq!(summary.limits_reached, []);
@@ -153,7 +153,7 @@ fn maximum_that_calendar_asks_for_is_not_reached() {
 }
 
 #[test]
-fn maximum_that_load_asks_for_is_named_beside_calendar() {
+fn maximum_requested_by_load_is_reported_despite_calendar() {
     let high = "{at: 0s, value: 3}, {at: 45m, value: 80}, {at: 1h, value: 3}";
     let (seconds, from) = at_max(&format!("{CRON}, {VALUES}"), high);
     // The calendar has it there from half past two on; load asks for as many for a quarter of an hour and a poll.

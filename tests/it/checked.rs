@@ -16,7 +16,7 @@ fn scenario(name: &str, duration: &str) -> Scenario {
 }
 
 #[test]
-fn a_checked_run_has_the_same_events_and_the_same_bill() {
+fn checked_run_has_same_events_and_bill() {
     for (name, duration) in [("churn/four-minutes", "40m"), ("karpenter-vs-cas", "3h"), ("keda-istio", "20m")] {
         let (scenario, catalog) = (scenario(name, duration), Catalog::embedded().unwrap());
         for policy in &scenario.policies {
@@ -31,7 +31,7 @@ fn a_checked_run_has_the_same_events_and_the_same_bill() {
 }
 
 #[test]
-fn the_program_writes_the_same_report_with_the_check_and_without() {
+fn checked_run_writes_same_report() {
     let place = Place::new();
     let report = |flags: &[&str]| {
         let out = place.path("report");
@@ -48,7 +48,7 @@ fn the_program_writes_the_same_report_with_the_check_and_without() {
 }
 
 #[test]
-fn a_disagreement_ends_the_run_with_an_error_that_says_when_and_what() {
+fn disagreement_ends_run_with_time_and_cause() {
     let (scenario, catalog) = (scenario("churn/four-minutes", "40m"), Catalog::embedded().unwrap());
     let policy = &scenario.policies[0];
     let mut looks = 0;

@@ -102,7 +102,10 @@ fn replacements_are_counted_with_what_they_cost() {
     assert_eq!((churn.evictions, churn.evictions_per_day), (5, Some(120.0)));
     assert!((churn.ready_time_lost_seconds - 150.0).abs() < 1e-9, "{}", churn.ready_time_lost_seconds);
     let replacement = &churn.replacements[0];
-    assert_eq!((replacement.reason.as_str(), replacement.nodes, replacement.replaced, replacement.by_equal), ("underutilized", 5, 5, 5));
+    assert_eq!(
+        (replacement.reason.as_str(), replacement.nodes, replacement.replaced, replacement.by_equal),
+        ("underutilized", 5, 5, 5)
+    );
     assert!((churn.overlap_hours - 50.0 / 3_600.0).abs() < 1e-6, "{}", churn.overlap_hours);
     assert!((churn.overlap_cost - 50.0 / 3_600.0 * 0.0816).abs() < 1e-9, "{}", churn.overlap_cost);
     assert_eq!(churn.image_bytes, 500_000_000);
@@ -112,7 +115,7 @@ fn replacements_are_counted_with_what_they_cost() {
 }
 
 #[test]
-fn a_node_replaced_by_another_type_is_not_replaced_by_an_equal_one() {
+fn replacement_by_other_type_is_not_equal() {
     let mut outcome = round_and_round();
     outcome.record.nodes[1].instance_type = Some(Symbol::new("m7g.xlarge"));
     let replacement = &Summary::from_outcome(&outcome).churn.replacements[0];
@@ -120,7 +123,7 @@ fn a_node_replaced_by_another_type_is_not_replaced_by_an_equal_one() {
 }
 
 #[test]
-fn pods_that_go_round_are_a_cycle_with_its_period_workload_and_nodes() {
+fn circulating_pods_are_reported_as_cycle() {
     let churn = Summary::from_outcome(&round_and_round()).churn;
     let [cycle] = churn.cycles.as_slice() else { panic!("{:?}", churn.cycles) };
     assert_eq!((cycle.kind.as_str(), cycle.rounds, cycle.evictions), ("pods moved", 5, 5));
@@ -193,16 +196,21 @@ fn rounds_of_two_steps_are_one_cycle() {
 }
 
 #[test]
-fn a_replacement_that_fails_again_and_again_is_a_cycle() {
+fn repeatedly_failing_replacement_is_a_cycle() {
     let churn = Summary::from_outcome(&in_vain()).churn;
     let [cycle] = churn.cycles.as_slice() else { panic!("{:?}", churn.cycles) };
     assert_eq!((cycle.kind.as_str(), cycle.rounds, cycle.evictions), ("replacement failed", 6, 0));
     assert_eq!((cycle.workloads[0].as_str(), cycle.because.as_str()), ("web/frontend", "a replacement is gone"));
-    assert!(churn.decisions.iter().all(|decision| decision.outcome == "failed" && decision.replacements[0].contains("x2gd.4xlarge")));
+    assert!(
+        churn
+            .decisions
+            .iter()
+            .all(|decision| decision.outcome == "failed" && decision.replacements[0].contains("x2gd.4xlarge"))
+    );
 }
 
 #[test]
-fn what_blocks_consolidation_is_counted_by_node_and_by_look() {
+fn consolidation_blockers_are_counted_per_node_and_check() {
     let mut world = World::default();
     let (one, other) = (NodeId(0), NodeId(1));
     world.note_obstacles([(one, Obstacle::PodBudget), (other, Obstacle::PodBudget), (other, Obstacle::NotCheaper)]);
@@ -214,7 +222,10 @@ fn what_blocks_consolidation_is_counted_by_node_and_by_look() {
     let mut outcome = synthetic::outcome();
     outcome.record.obstacles = world.into_record(SimTime::ZERO).obstacles;
     let blocked = Summary::from_outcome(&outcome).churn.blocked;
-    let found: Vec<_> = blocked.iter().map(|blocked_figures| (blocked_figures.reason.as_str(), blocked_figures.nodes, blocked_figures.looks)).collect();
+    let found: Vec<_> = blocked
+        .iter()
+        .map(|blocked_figures| (blocked_figures.reason.as_str(), blocked_figures.nodes, blocked_figures.looks))
+        .collect();
     assert_eq!(
         found,
         [("a PodDisruptionBudget", 2, 4), ("nominated for pods", 3, 3), ("no cheaper instance type", 1, 1)]

@@ -41,7 +41,7 @@ fn the_cycle<'s>(summary: &'s Summary, kind: &str) -> &'s CycleFigures {
 }
 
 #[test]
-fn four_minutes_the_same_pods_go_round_and_explain_says_why() {
+fn four_minutes_pods_cycle_and_explain_shows_cause() {
     let scenario = scenario("four-minutes", &["duration=28m"]);
     let found = summary(&scenario, "today");
     outputs::all_documented(&found);
@@ -65,13 +65,13 @@ fn four_minutes_the_same_pods_go_round_and_explain_says_why() {
 }
 
 #[test]
-fn four_minutes_end_where_large_pods_are_placed_first() {
+fn four_minutes_cycle_stops_with_large_first() {
     let found = summary(&scenario("four-minutes", &["duration=28m"]), "large-first");
     assert!(found.churn.cycles.is_empty(), "{:?}", found.churn.cycles);
 }
 
 #[test]
-fn explain_says_of_a_node_what_stands_against_it_and_of_a_pod_where_it_went() {
+fn explain_shows_node_blockers_and_pod_destination() {
     let scenario = scenario("four-minutes", &["duration=11m", "timeline=[{at: 5m, manifests: [database.yaml]}]"]);
     let node = |name: &str, minutes: i64| {
         answer(&scenario, &Subject::Node { name: name.to_owned(), at: SimTime::from_micros(minutes * 60_000_000) })
@@ -103,7 +103,7 @@ fn explain_says_of_a_node_what_stands_against_it_and_of_a_pod_where_it_went() {
 }
 
 #[test]
-fn no_capacity_a_replacement_fails_again_and_again_and_moves_no_pod() {
+fn no_capacity_replacement_fails_without_moving_pods() {
     let scenario = scenario("no-capacity", &["duration=40m", "faults[0].for=39m"]);
     let found = summary(&scenario, "today");
     let cycle = the_cycle(&found, "replacement failed");
@@ -119,9 +119,10 @@ fn no_capacity_a_replacement_fails_again_and_again_and_moves_no_pod() {
 }
 
 #[test]
-fn equal_types_nodes_give_way_to_equal_ones_and_thousands_of_pods_are_evicted_a_day() {
+fn equal_types_replacements_evict_thousands_of_pods() {
     let found = summary(&scenario("equal-types", &["duration=30m"]), "today");
-    let replacement = found.churn.replacements.iter().find(|replacement| replacement.reason == "underutilized").unwrap();
+    let replacement =
+        found.churn.replacements.iter().find(|replacement| replacement.reason == "underutilized").unwrap();
     assert!(replacement.by_equal >= 5 && replacement.by_equal == replacement.replaced, "{replacement:?}");
     assert!(found.churn.evictions_per_day.unwrap() > 1_000.0, "{:?}", found.churn.evictions_per_day);
 }

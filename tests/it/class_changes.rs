@@ -68,7 +68,7 @@ fn workload() -> String {
 }
 
 #[test]
-fn another_volume_of_the_class_is_drift_of_the_class_by_its_hash() {
+fn changed_class_volume_causes_drift_by_hash() {
     let volume =
         ", blockDeviceMappings: [{deviceName: /dev/xvda, rootVolume: true, ebs: {volumeSize: 80Gi, volumeType: gp3}}]";
     let outcome = simulate(&(class("default", LATEST, "") + &workload()), &class("default", LATEST, volume), "");
@@ -79,7 +79,7 @@ fn another_volume_of_the_class_is_drift_of_the_class_by_its_hash() {
 }
 
 #[test]
-fn another_selector_of_images_is_drift_of_the_image_and_brings_its_architecture() {
+fn changed_ami_selector_causes_image_drift() {
     let any = pool("general", "m5, m6g", "1");
     let manifests = class("default", "{name: my-x86_64-*}", "") + &any + &deployment("web", 6, "general");
     let outcome = simulate(&manifests, &class("default", "{name: my-arm64-*}", ""), "");
@@ -94,7 +94,7 @@ fn another_selector_of_images_is_drift_of_the_image_and_brings_its_architecture(
 }
 
 #[test]
-fn kubelet_settings_of_the_class_reach_the_nodes_that_are_launched_from_then_on() {
+fn changed_kubelet_settings_reach_new_nodes() {
     let kubelet = ", kubelet: {maxPods: 20}";
     let outcome = simulate(&(class("default", LATEST, "") + &workload()), &class("default", LATEST, kubelet), "");
     all_replaced(&outcome, "NodeClassDrift");
@@ -104,7 +104,7 @@ fn kubelet_settings_of_the_class_reach_the_nodes_that_are_launched_from_then_on(
 }
 
 #[test]
-fn a_pool_that_names_another_class_has_drifted_and_launches_by_that_one() {
+fn pool_with_changed_class_drifts() {
     let manifests = class("default", LATEST, "") + &workload();
     let other =
         pool("general", "m5", "1").replace("kind: EC2NodeClass, name: default", "kind: EC2NodeClass, name: small");
@@ -132,7 +132,7 @@ fn ready(outcome: &Outcome, at: SimTime) -> usize {
 }
 
 #[test]
-fn an_update_of_a_node_group_changes_its_sizes_within_new_limits() {
+fn node_group_update_changes_size_within_limits() {
     let web = crate::node_groups::web(2);
     let outcome = simulate(&(web.clone() + &group((1, 2, 3), "")), &group((4, 5, 8), ""), "");
     assert_eq!((ready(&outcome, minutes(29)), ready(&outcome, minutes(60))), (2, 5));
@@ -146,7 +146,7 @@ fn an_update_of_a_node_group_changes_its_sizes_within_new_limits() {
 }
 
 #[test]
-fn the_cluster_autoscaler_heeds_the_new_limits_of_a_group() {
+fn cluster_autoscaler_uses_updated_group_limits() {
     let web = crate::node_groups::web(2);
     let grow = "  - { at: 40m, scale: { workload: web, replicas: 12 } }
 policies: [{ name: groups, autoscaler: cluster-autoscaler }]
@@ -159,7 +159,7 @@ policies: [{ name: groups, autoscaler: cluster-autoscaler }]
 }
 
 #[test]
-fn labels_and_taints_of_a_managed_group_reach_the_nodes_that_are_there() {
+fn managed_group_labels_and_taints_reach_existing_nodes() {
     let taint = ", taints: [{key: own, value: \"yes\", effect: NoSchedule}]";
     let scale = "  - { at: 40m, scale: { workload: web, replicas: 4 } }\n";
     let manifests = crate::node_groups::web(1) + &group((2, 2, 2), "");
@@ -181,7 +181,7 @@ fn labels_and_taints_of_a_managed_group_reach_the_nodes_that_are_there() {
 }
 
 #[test]
-fn whatever_else_is_hashed_of_the_class_is_drift_too_and_the_order_of_lists_is_none() {
+fn hashed_class_fields_drift_regardless_of_list_order() {
     let apply = |before: &str, after: &str| {
         simulate(&(class("default", LATEST, before) + &workload()), &class("default", LATEST, after), "")
     };
@@ -196,7 +196,7 @@ fn whatever_else_is_hashed_of_the_class_is_drift_too_and_the_order_of_lists_is_n
 }
 
 #[test]
-fn other_terms_of_security_groups_and_subnets_are_drift() {
+fn changed_security_group_or_subnet_terms_cause_drift() {
     let terms = |key: &str, id: &str| format!(", {key}: [{{id: {id}}}]");
     for (key, one, other, reason) in [
         ("securityGroupSelectorTerms", "sg-1", "sg-2", "SecurityGroupDrift"),
@@ -208,7 +208,7 @@ fn other_terms_of_security_groups_and_subnets_are_drift() {
 }
 
 #[test]
-fn a_new_image_replaces_the_nodes_of_classes_that_take_the_newest() {
+fn new_ami_replaces_nodes_of_latest_alias() {
     const PINNED: &str = "{alias: al2023@v20250101}";
     let run = |selector: &str, more: &str| {
         let class = class("default", selector, "");

@@ -105,7 +105,7 @@ fn contents(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn a_run_prints_the_answer_and_says_where_the_report_is() {
+fn run_prints_summary_and_report_path() {
     let place = Place::new();
     let (out, err, code) = place.nodecast(&["run", "scenario.yaml"]);
     assert_eq!(code, Some(0), "{err}");
@@ -128,7 +128,7 @@ fn json_on_stdout_is_exactly_the_summary() {
 }
 
 #[test]
-fn equal_input_gives_equal_bytes_and_another_seed_gives_others() {
+fn same_seed_gives_identical_output() {
     let place = Place::new();
     for (out, seed) in [("one", "7"), ("two", "7"), ("three", "8")] {
         let (_, err, code) = place.nodecast(&["run", "scenario.yaml", "--seed", seed, "--out", out]);
@@ -172,7 +172,7 @@ fn help_goes_to_stdout_and_misuse_to_stderr() {
 }
 
 #[test]
-fn errors_say_what_is_wrong_and_what_to_do_without_colour_when_piped() {
+fn piped_errors_explain_without_colour() {
     let (out, err, code) = nodecast(&["man", "frobnicate"]);
     assert_eq!((out.as_str(), code), ("", Some(2)));
     assert!(err.contains("error: there is no command `frobnicate`") && err.contains("help: the commands are"), "{err}");
@@ -233,7 +233,7 @@ fn a_reader_that_stops_listening_is_no_error() {
 }
 
 #[test]
-fn who_watches_a_run_sees_its_clock_its_nodes_and_who_waits() {
+fn watch_shows_clock_nodes_and_waiting_pods() {
     let place = Place::new();
     let (out, err, code) = place.nodecast(&["run", "scenario.yaml", "--watch"]);
     assert_eq!(code, Some(0), "{err}");

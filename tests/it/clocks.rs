@@ -38,7 +38,7 @@ fn times(outcome: &Outcome, kind: EventKind) -> Vec<f64> {
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=20;
 
 #[test]
-fn a_scaled_object_sleeps_a_cooldown_after_its_last_active_poll_and_not_a_poll_later() {
+fn scaled_object_sleeps_exactly_after_cooldown() {
     let rest = "external_metrics: [{scaler: \"queue:9090\", values: [{at: 0s, value: 4}, {at: 15m, value: 0}]}]";
     let object = scaled_object(
         "  triggers:\n  - {type: external, metadata: {scalerAddress: \"queue:9090\", targetValue: \"5\"}}\n",
@@ -58,7 +58,7 @@ fn a_scaled_object_sleeps_a_cooldown_after_its_last_active_poll_and_not_a_poll_l
 }
 
 #[test]
-fn an_autoscaler_scales_in_when_the_window_has_passed_and_not_a_period_later() {
+fn hpa_scales_in_exactly_after_window() {
     let at_once =
         "phases: {replica_autoscalers: 7s}\nexternal_metrics: [{metric: depth, values: [{at: 0s, value: 10}]}]";
     let later = "phases: {replica_autoscalers: 7s}\nexternal_metrics: [{metric: depth, values: [{at: 0s, value: 100}, {at: 10m, value: 10}]}]";
@@ -76,7 +76,7 @@ fn an_autoscaler_scales_in_when_the_window_has_passed_and_not_a_period_later() {
 }
 
 #[test]
-fn autoscalers_of_the_start_share_a_phase_and_a_new_one_is_looked_at_a_period_after_it_was_made() {
+fn initial_hpas_share_phase_unlike_later_ones() {
     let rest = "timeline: [{at: 5m, manifests: [late.yaml]}]\nexternal_metrics: [{metric: depth, values: [{at: 0s, value: 40}]}]";
     let manifests = format!(
         "{}{}{}{}{}",
@@ -119,7 +119,7 @@ fn mean_delay(scenario: &Scenario) -> f64 {
 }
 
 #[test]
-fn a_longer_resolution_of_metrics_server_tells_autoscalers_later() {
+fn longer_metrics_resolution_delays_autoscalers() {
     let load_of = |more: &str| {
         let step = "load: [{workload: worker, at: 5m, requests: {constant: 16}, service: {cpu_per_request: 10ms, concurrency: 50}}]";
         load("12m", &format!("{step}\n{more}"), &format!("{}{}", cluster(1), on_resource("cpu", 50)), &[])
@@ -131,7 +131,7 @@ fn a_longer_resolution_of_metrics_server_tells_autoscalers_later() {
 }
 
 #[test]
-fn stated_use_drives_an_autoscaler_as_it_was_recorded() {
+fn explicit_usage_drives_autoscaler_as_recorded() {
     let rest = "phases: {replica_autoscalers: 9s}\nexternal_metrics: [{workload: worker, csv: use.csv}]";
     let recorded = "t_seconds,value\n0,50\n300,100\n330,50\n600,20\n";
     let outcome = run("17m", rest, &format!("{}{}", cluster(2), on_resource("cpu", 50)), &[("use.csv", recorded)]);
@@ -147,7 +147,7 @@ fn stated_use_drives_an_autoscaler_as_it_was_recorded() {
 }
 
 #[test]
-fn stated_memory_is_read_where_no_load_tells_of_it_and_may_fail() {
+fn explicit_memory_usage_is_read_without_load() {
     let rest = "phases: {replica_autoscalers: 9s}\nexternal_metrics: [{workload: worker, resource: memory, values: [{at: 0s, fails: \
         true}, {at: 2m, value: 90}]}]";
     let outcome = run("3m", rest, &format!("{}{}", cluster(2), on_resource("memory", 60)), &[]);
@@ -160,7 +160,7 @@ fn stated_memory_is_read_where_no_load_tells_of_it_and_may_fail() {
 }
 
 #[test]
-fn mistakes_in_phases_and_stated_use_are_shown_with_their_place_and_a_way_out() {
+fn phase_and_usage_errors_show_place_and_help() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("scenario.yaml");
     std::fs::write(directory.path().join("manifests.yaml"), cluster(1)).unwrap();

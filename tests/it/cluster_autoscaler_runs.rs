@@ -49,7 +49,7 @@ fn leaving(outcome: &Outcome) -> Vec<&NodeFacts> {
 }
 
 #[test]
-fn a_group_grows_for_pods_that_wait_and_shrinks_ten_minutes_after_its_nodes_are_unneeded() {
+fn group_grows_for_pending_pods_and_shrinks_later() {
     let outcome = run(&scenario(WORKERS, "", &scaled(&[(5, 8), (20, 2)])), &web(2));
     let resized = times(&outcome, EventKind::DesiredCapacitySet);
     assert_eq!(resized.len(), 1, "all at once: {:?}", messages(&outcome, EventKind::DesiredCapacitySet));
@@ -74,7 +74,7 @@ fn a_group_grows_for_pods_that_wait_and_shrinks_ten_minutes_after_its_nodes_are_
 }
 
 #[test]
-fn flags_change_what_happens_and_two_runs_are_the_same() {
+fn autoscaler_flags_change_a_reproducible_run() {
     let flags = "scale-down-unneeded-time: 2m, scale-down-delay-after-add: 2m, max-nodes-total: 3";
     let scenario = scenario(WORKERS, flags, &scaled(&[(5, 8), (20, 2)]));
     let outcome = run(&scenario, &web(2));
@@ -95,7 +95,7 @@ fn flags_change_what_happens_and_two_runs_are_the_same() {
 
 /// Each policy has its own manifests: what one of them states in the wrong place is of no matter to the others.
 #[test]
-fn ranks_in_a_namespace_that_is_not_read_are_told_to_who_asks_for_ranks() {
+fn priorities_in_wrong_namespace_warn_priority_expander() {
     let place = tempfile::tempdir().unwrap();
     let ranks = |namespace: &str| {
         format!(
@@ -130,7 +130,7 @@ fn ranks_in_a_namespace_that_is_not_read_are_told_to_who_asks_for_ranks() {
 }
 
 #[test]
-fn a_group_without_capacity_is_left_alone_and_one_of_lower_rank_grows_instead() {
+fn group_without_capacity_yields_to_lower_priority() {
     let groups = "{ name: cheap, instanceType: m5.large, min: 1, desired: 1, max: 6 }, \
                   { name: dear, instanceType: m5a.large, min: 0, desired: 0, max: 6 }";
     let ranks = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: cluster-autoscaler-priority-expander, namespace: \
@@ -162,7 +162,7 @@ fn a_group_without_capacity_is_left_alone_and_one_of_lower_rank_grows_instead() 
 }
 
 #[test]
-fn instances_that_never_become_nodes_are_given_up_after_fifteen_minutes() {
+fn unregistered_instances_are_deleted_after_fifteen_minutes() {
     let fault = "faults: [{ at: 1m, for: 6m, boot_failure: { probability: 1 } }]\n";
     let outcome = run(&scenario(WORKERS, "", &format!("{fault}{}", scaled(&[(5, 3)]))), &web(2));
     let failed = events(&outcome, EventKind::FailedToScaleUpGroup);
@@ -173,7 +173,7 @@ fn instances_that_never_become_nodes_are_given_up_after_fifteen_minutes() {
 }
 
 #[test]
-fn a_pod_that_fits_no_group_is_told_why() {
+fn pod_fitting_no_group_gets_reasons() {
     let huge = web(1).replace("700m", "\"64\"");
     let outcome = run(&scenario(WORKERS, "", ""), &huge);
     let told = messages(&outcome, EventKind::NotTriggerScaleUp);
@@ -183,7 +183,7 @@ fn a_pod_that_fits_no_group_is_told_why() {
 
 /// K6.
 #[test]
-fn an_empty_node_that_gets_a_pod_in_the_moment_after_its_taint_stays() {
+fn empty_node_receiving_pod_after_taint_stays() {
     let groups = "{ name: workers, instanceType: m5.large, min: 1, desired: 2, max: 2 }";
     let late = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: late}\nspec:\n  replicas: 0\n  selector: \
                 {matchLabels: {app: late}}\n  template:\n    metadata: {labels: {app: late}}\n    spec:\n      tolerations: \
@@ -218,7 +218,7 @@ fn drained(readiness: &str) -> Outcome {
 
 /// K8.
 #[test]
-fn an_eviction_that_is_refused_is_tried_again_every_ten_seconds() {
+fn rejected_eviction_is_retried_every_ten_seconds() {
     let outcome = drained("periodSeconds: 1");
     let evicted = times(&outcome, EventKind::PodEvicted);
     assert_eq!(evicted.len(), 2);
@@ -231,7 +231,7 @@ fn an_eviction_that_is_refused_is_tried_again_every_ten_seconds() {
 
 /// K8.
 #[test]
-fn a_node_whose_pods_cannot_be_evicted_for_two_minutes_stays() {
+fn node_with_unevictable_pods_stays() {
     let outcome = drained("initialDelaySeconds: 300");
     let evicted = times(&outcome, EventKind::PodEvicted);
     assert_eq!(messages(&outcome, EventKind::NodeUntainted)[0], "pods on it could not be evicted in time");
@@ -277,7 +277,7 @@ fn a_policy_without_autoscaler_keeps_its_nodes() {
 }
 
 #[test]
-fn groups_without_the_tag_are_left_alone_unless_they_are_named() {
+fn untagged_groups_are_ignored_unless_named() {
     let cluster = "---\napiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: shop, region: us-east-1}\n\
                    nodeGroups: [{name: own, instanceType: m5.2xlarge, minSize: 1, maxSize: 5, desiredCapacity: 1}]\n";
     let manifests = format!("{}{cluster}", web(30));

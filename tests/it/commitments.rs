@@ -53,7 +53,7 @@ fn discount_keeps_thousandths_of_a_percent() {
 }
 
 #[test]
-fn year_without_upfront_payment_costs_more_than_all_upfront() {
+fn no_upfront_year_costs_more_than_all_upfront() {
     let place = Place::new();
     let by_term = |payment: &str, kind: &str| {
         let (out, err, code) = run(&place, C6I, &kind.replace("PAYMENT", payment));
@@ -80,7 +80,7 @@ fn year_without_upfront_payment_costs_more_than_all_upfront() {
 }
 
 #[test]
-fn user_table_states_no_upfront_discounts_or_is_explained() {
+fn user_commitment_table_sets_no_upfront_discounts() {
     let place = Place::new();
     let table = |header: &str, line: &str| place.put("prices/commitments.csv", &format!("{header}\n{line}\n"));
     let ri = "reserved_instances: [{ type: c6i.xlarge, count: 1, term: 1y, payment: no_upfront }]";

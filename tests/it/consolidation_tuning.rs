@@ -83,7 +83,7 @@ fn sweep(place: &Place, out: &str) -> Child {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn a_sweep_of_sixty_four_settings_survives_a_kill_half_way() {
+fn killed_sweep_of_64_settings_resumes() {
     let place = Place::new();
     assert!(sweep(&place, "whole").wait().unwrap().success());
     let swept: serde_json::Value =

@@ -48,7 +48,7 @@ fn spent(outcome: &Outcome) -> Vec<SimDuration> {
 }
 
 #[test]
-fn unlimited_nodes_pay_for_what_they_use_beyond_the_baseline() {
+fn unlimited_nodes_pay_for_surplus_credits() {
     // t3.medium has a baseline of 0.4 vCPUs: ten requests a second of 100 ms want one, six tenths too many for ten hours, at 0.05 each.
     let outcome = run("t3.medium", "", "{ constant: 10 }", "");
     let cost = surcharge(&outcome);
@@ -60,7 +60,7 @@ fn unlimited_nodes_pay_for_what_they_use_beyond_the_baseline() {
 }
 
 #[test]
-fn standard_nodes_slow_down_when_their_credits_are_spent() {
+fn standard_nodes_slow_down_without_credits() {
     // t2.medium starts with 60 launch credits and earns 24 an hour: at one vCPU, 0.6 beyond the baseline, they last a hundred minutes.
     let outcome = run("t2.medium", "", "{ constant: 10 }", "");
     let at = spent(&outcome);
@@ -75,7 +75,7 @@ fn standard_nodes_slow_down_when_their_credits_are_spent() {
 }
 
 #[test]
-fn the_mode_is_that_of_the_group_then_of_the_scenario() {
+fn credit_mode_of_group_overrides_scenario() {
     let standard = "ec2: { cpu_credits: standard }\n";
     assert_eq!(spent(&run("t3.medium", "", "{ constant: 10 }", standard)).len(), 1, "without launch credits, soon");
     let item = run("t3.medium", ", cpuCredits: unlimited", "{ constant: 10 }", standard);
@@ -83,7 +83,7 @@ fn the_mode_is_that_of_the_group_then_of_the_scenario() {
 }
 
 #[test]
-fn credits_come_back_while_there_is_little_to_do() {
+fn credits_recover_during_low_load() {
     // An hour of one vCPU, an hour of a tenth, and so on: what is saved in the quiet hours is spent in the next.
     let steps = "{ steps: [{ at: 0h, rate: 1 }, { at: 2h, rate: 10 }, { at: 3h, rate: 1 }, { at: 5h, rate: 10 }, { at: 6h, rate: 1 }] }";
     let outcome = run("t3.medium", ", cpuCredits: standard", steps, "");

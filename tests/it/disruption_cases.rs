@@ -49,20 +49,20 @@ const PARTS: [(char, u16, &str); 14] = [
 
 /// Cases pinned by a test beside the code or in another file of this binary.
 const ELSEWHERE: &[(&str, &str, &str)] = &[
-    ("C1", COST, "a_pod_costs_one_and_its_deletion_cost_and_priority_count_within_bounds"),
-    ("C2", COST, "a_pod_costs_one_and_its_deletion_cost_and_priority_count_within_bounds"),
-    ("C3", COST, "a_pod_costs_one_and_its_deletion_cost_and_priority_count_within_bounds"),
-    ("C4", COST, "a_pod_costs_one_and_its_deletion_cost_and_priority_count_within_bounds"),
+    ("C1", COST, "priority_and_deletion_cost_have_bounded_effect"),
+    ("C2", COST, "priority_and_deletion_cost_have_bounded_effect"),
+    ("C3", COST, "priority_and_deletion_cost_have_bounded_effect"),
+    ("C4", COST, "priority_and_deletion_cost_have_bounded_effect"),
     ("D11", BUDGETS, "percentages_round_up_and_what_is_away_counts"),
     ("D12", BUDGETS, "the_least_budget_that_names_the_reason_binds"),
-    ("D16", BUDGETS, "a_window_begins_at_its_hit_and_ends_when_its_duration_has_passed"),
-    ("D17", BUDGETS, "a_window_begins_at_its_hit_and_ends_when_its_duration_has_passed"),
-    ("D18", BUDGETS, "a_window_begins_at_its_hit_and_ends_when_its_duration_has_passed"),
-    ("D19", BUDGETS, "a_schedule_that_cannot_be_read_closes_the_pool"),
-    ("H6", "crates/karpenter/src/machine/queue.rs", "a_command_may_take_longer_the_more_nodes_are_in_the_queue"),
-    ("K14", "tests/it/volumes.rs", "an_instance_is_terminated_when_its_volumes_are_detached_or_its_time_is_up"),
-    ("L13", RESERVED, "a_capacity_block_is_left_ten_minutes_before_ec2_takes_it_back_and_costs_its_own_price"),
-    ("J12", RUNS, "a_node_that_has_not_registered_in_fifteen_minutes_is_replaced_and_one_that_is_never_ready_is_not"),
+    ("D16", BUDGETS, "budget_window_lasts_for_its_duration"),
+    ("D17", BUDGETS, "budget_window_lasts_for_its_duration"),
+    ("D18", BUDGETS, "budget_window_lasts_for_its_duration"),
+    ("D19", BUDGETS, "invalid_budget_schedule_blocks_disruption"),
+    ("H6", "crates/karpenter/src/machine/queue.rs", "command_timeout_grows_with_queued_nodes"),
+    ("K14", "tests/it/volumes.rs", "instance_terminates_after_volume_detach_or_timeout"),
+    ("L13", RESERVED, "capacity_block_is_drained_before_its_end"),
+    ("J12", RUNS, "unregistered_node_is_replaced_after_fifteen_minutes"),
 ];
 const RESERVED: &str = "tests/it/reserved_capacity.rs";
 const RUNS: &str = "tests/it/karpenter_runs.rs";
@@ -138,7 +138,7 @@ fn unknown_tests() -> Vec<String> {
 
 #[test]
 #[allow(clippy::print_stdout)]
-fn the_cases_that_are_pinned_are_counted_and_the_others_are_named() {
+fn pinned_cases_are_counted_and_others_listed() {
     let tests: Vec<&str> = pinned().iter().map(|(row, ..)| *row).collect();
     let timelines: Vec<&str> = TIMELINES.iter().map(|(row, _)| *row).collect();
     let (mut all, mut missing) = (0, Vec::new());

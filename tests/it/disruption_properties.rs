@@ -180,13 +180,13 @@ proptest! {
     #![proptest_config(Config { cases: Config::default().cases / 16, failure_persistence: None, ..Config::default() })]
 
     #[test]
-    fn disruption_keeps_every_budget_loses_no_pod_ends_and_saves(cluster in clusters()) {
+    fn disruption_respects_budgets_and_saves_cost(cluster in clusters()) {
         run(&cluster);
     }
 }
 
 #[test]
-fn the_clusters_that_the_properties_are_about_are_disrupted() {
+fn property_test_clusters_are_disrupted() {
     let services = vec![([6, 1, 4], 1_700, true), ([4, 2, 1], 1_500, false)];
     let cluster = Cluster { services, budget: 2, consolidate_after: 10, no_capacity: 0, seed: 7 };
     assert!(run(&cluster) >= 1);

@@ -58,7 +58,7 @@ fn run(edit: &str) -> (Value, String, Place) {
 }
 
 #[test]
-fn nodes_whose_pods_do_not_bear_a_new_taint_stay_drifted() {
+fn pods_not_tolerating_new_taint_block_drift() {
     let (summary, out, place) = run(&pool(1, "      taints: [{key: x, effect: NoSchedule}]\n"));
     let told = json!({"nodes": 2, "blocked": [{"name": "a pod would have no place", "count": 2}]});
     assert_eq!(summary["churn"]["drifted_at_end"], told);

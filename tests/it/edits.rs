@@ -11,7 +11,7 @@ fn json(text: &str) -> serde_json::Value {
 }
 
 #[test]
-fn a_run_with_an_edit_is_the_run_of_the_edited_scenario_and_says_how_to_repeat_it() {
+fn edited_run_equals_run_of_edited_scenario() {
     let place = Place::new();
     let words = ["run", "scenario.yaml", "--set", REPLICAS, "--duration", "20m", "--out", "here", "--format", "json"];
     let (out, err, code) = place.nodecast(&words);
@@ -30,7 +30,7 @@ fn a_run_with_an_edit_is_the_run_of_the_edited_scenario_and_says_how_to_repeat_i
 }
 
 #[test]
-fn a_comparison_with_an_edit_compares_the_edited_scenario_also_in_parts() {
+fn edited_comparison_can_be_sharded() {
     let place = Place::new();
     let words = ["compare", "scenario.yaml", "--set", REPLICAS, "--duration", "5m", "--replications", "2"];
     let compare = |more: &[&str]| {
@@ -56,7 +56,7 @@ fn a_comparison_with_an_edit_compares_the_edited_scenario_also_in_parts() {
 }
 
 #[test]
-fn an_explanation_with_an_edit_is_of_the_edited_run() {
+fn explain_with_edit_uses_edited_run() {
     let place = Place::new();
     let ask = |more: &[&str]| place.nodecast(&[&["explain", "scenario.yaml", "pod"], more].concat());
     let (_, err, code) = ask(&["web-00008"]);
@@ -69,7 +69,7 @@ fn an_explanation_with_an_edit_is_of_the_edited_run() {
 }
 
 #[test]
-fn an_edit_that_means_nothing_is_shown_in_the_edit_under_every_command() {
+fn invalid_edit_is_shown_by_every_command() {
     let place = Place::new();
     let edit = "NodePool[default].spec.disruptoin=5";
     for command in [&["run"][..], &["compare"], &["explain"]] {
@@ -95,7 +95,7 @@ fn an_edit_that_means_nothing_is_shown_in_the_edit_under_every_command() {
 }
 
 #[test]
-fn a_pod_trace_that_begins_after_a_shortened_run_is_a_warning() {
+fn pod_trace_after_shortened_run_warns() {
     let place = Place::new();
     let scenario = fs::read_to_string(place.path("scenario.yaml")).unwrap();
     place.put("scenario.yaml", &format!("{scenario}pods: {{csv: trace.csv}}\n"));
@@ -113,7 +113,7 @@ fn a_pod_trace_that_begins_after_a_shortened_run_is_a_warning() {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn an_edit_that_changes_nothing_that_runs_is_a_warning_under_every_command() {
+fn edit_without_effect_warns_in_every_command() {
     let place = Place::new();
     let scenario = fs::read_to_string(place.path("scenario.yaml")).unwrap();
     place.put(
@@ -166,7 +166,7 @@ fn an_edit_that_changes_nothing_that_runs_is_a_warning_under_every_command() {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn every_command_that_simulates_takes_a_duration_and_either_name_of_policies() {
+fn simulating_commands_accept_duration_and_policy_options() {
     let place = Place::new();
     let ask = |words: &[&str]| {
         let (out, err, code) = place.nodecast(words);
@@ -208,7 +208,7 @@ fn every_command_that_simulates_takes_a_duration_and_either_name_of_policies() {
 }
 
 #[test]
-fn a_guard_runs_as_long_as_its_baseline_did_and_refuses_another_length() {
+fn check_uses_baseline_duration_and_rejects_others() {
     let place = Place::new();
     let check = |more: &[&str]| place.nodecast(&[&["check", "--baseline", "baseline.json"], more].concat());
     let baseline = || json(&fs::read_to_string(place.path("baseline.json")).unwrap());
@@ -239,7 +239,7 @@ const PAUSE: &str = "{apiVersion: apps/v1, spec: {replicas: 3, selector: {matchL
                      {app: pause}}, spec: {containers: [{name: pause, image: pause}]}}}}";
 
 #[test]
-fn a_whole_object_is_added_or_takes_the_place_of_the_one_that_is_there() {
+fn complete_object_edit_adds_or_replaces() {
     let place = Place::new();
     let created = |edits: &[&str]| {
         let mut words = vec!["run", "scenario.yaml", "--duration", "5m", "--out", "here", "--format", "json"];
@@ -258,7 +258,7 @@ fn a_whole_object_is_added_or_takes_the_place_of_the_one_that_is_there() {
 }
 
 #[test]
-fn a_whole_object_has_to_be_one_of_the_path_s_kind_and_name() {
+fn complete_object_edit_must_match_path() {
     let place = Place::new();
     let refused = |edit: &str| {
         let (_, err, code) = place.nodecast(&["run", "scenario.yaml", "--set", edit]);
@@ -280,7 +280,7 @@ fn a_whole_object_has_to_be_one_of_the_path_s_kind_and_name() {
 }
 
 #[test]
-fn an_edit_is_made_where_it_fits_and_refused_where_it_fits_nowhere() {
+fn edit_applies_where_it_fits() {
     let place = Place::new();
     let scenario = fs::read_to_string(place.path("scenario.yaml")).unwrap();
     place.put(

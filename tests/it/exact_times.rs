@@ -60,7 +60,7 @@ fn nodes_of_group<'o>(outcome: &'o Outcome, name: &str) -> Vec<&'o NodeFacts> {
 }
 
 #[test]
-fn a_cloud_without_any_delay_has_nodes_ready_the_moment_they_are_asked_for() {
+fn cloud_without_delays_has_instant_nodes() {
     let outcome = simulate(&cluster(), &(GROUP.to_owned() + STEPS + &times("0s", "0s", "0s", "0s")));
     let nodes = nodes_of_group(&outcome, "general");
     assert!(!nodes.is_empty());
@@ -95,7 +95,7 @@ fn what_is_stated_takes_just_so_long() {
 }
 
 #[test]
-fn a_machine_that_holds_less_than_karpenter_expects_sends_pods_back_to_it() {
+fn smaller_machine_memory_leaves_pods_unscheduled() {
     // Two pods of 7 GiB fit a node of 16 GiB less 7.5 %, and not one of 13 GiB.
     let manifests = CLASS.to_owned()
         + &pool("general", "m5", "0")
@@ -122,7 +122,7 @@ fn an_entry_that_fits_no_type_is_refused() {
 }
 
 #[test]
-fn an_ami_selector_leaves_the_architectures_that_it_spells_out() {
+fn ami_selector_name_restricts_architectures() {
     let class = |term: &str| CLASS.replace("[{alias: al2023@latest}]", &format!("[{term}]"));
     let nodes_of_group = |term: &str| load(&class(term), "").unwrap().policies[0].manifests.node_classes[0].clone();
     for (term, expected) in [

@@ -72,7 +72,7 @@ fn json(place: &Place, name: &str) -> serde_json::Value {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn a_comparison_has_the_same_bytes_on_one_thread_and_eight() {
+fn comparison_is_identical_on_eight_threads() {
     let place = place();
     for threads in ["1", "8"] {
         let (out, err, code) =
@@ -85,7 +85,7 @@ fn a_comparison_has_the_same_bytes_on_one_thread_and_eight() {
 }
 
 #[test]
-fn a_policy_against_itself_differs_by_exactly_nothing_and_spot_is_cheaper() {
+fn policy_compared_with_itself_differs_by_zero() {
     let place = place();
     let (out, err, code) = place.nodecast(&["compare", "scenario.yaml", "--out", "here"]);
     assert_eq!(code, Some(0), "{err}");
@@ -183,7 +183,7 @@ fn a_precision_is_reached_by_more_replications() {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn that_errors_of_spot_prices_are_drawn_is_said_where_there_is_spot() {
+fn drawn_spot_price_errors_are_disclosed() {
     let place = place();
     let said = |policies: &str, more: &[&str]| {
         let words = ["compare", "scenario.yaml", "--replications", "2", "--out", "here", "--policies", policies];
@@ -199,7 +199,7 @@ fn that_errors_of_spot_prices_are_drawn_is_said_where_there_is_spot() {
 }
 
 #[test]
-fn names_that_cannot_stand_where_they_are_needed_are_refused() {
+fn unusable_policy_or_group_names_are_rejected() {
     for (policy, group, words) in [
         ("replications.csv", "workers", "no policy can be called `replications.csv`"),
         ("Comparison.HTML", "workers", "no policy can be called"),
@@ -248,7 +248,7 @@ fn a_comparison_ends_when_its_differences_are_sure() {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn a_sweep_gives_no_more_seeds_to_what_is_clearly_worse() {
+fn sweep_stops_seeds_for_clearly_worse_settings() {
     let place = place();
     let sweep = |out: &str, more: &[&str]| {
         let words = [&SWEEP[..6], &["--replications", "12", "--out", out], more].concat();
@@ -291,7 +291,7 @@ const SWEEP: [&str; 8] = [
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn a_sweep_that_is_killed_goes_on_where_it_stopped_and_ends_with_the_same_bytes() {
+fn killed_sweep_resumes_with_identical_result() {
     let place = place();
     let sweep = |more: &[&str]| {
         let (out, err, code) = place.nodecast(&[&SWEEP[..], more].concat());
@@ -328,7 +328,7 @@ fn a_sweep_that_is_killed_goes_on_where_it_stopped_and_ends_with_the_same_bytes(
 }
 
 #[test]
-fn a_sweep_does_not_mix_with_another_and_bad_values_are_found_first() {
+fn sweep_rejects_foreign_files_and_bad_values() {
     let place = place();
     place.put("swept.unfinished.jsonl", "{\"program\":\"nodecast\",\"question\":{}}\n");
     let (_, err, code) = place.nodecast(&[&SWEEP[..], &["--out", "swept"]].concat());
@@ -391,7 +391,7 @@ fn a_difference_is_that_of_the_edit() {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn a_guard_lets_equals_pass_and_stops_what_is_worse() {
+fn check_passes_equal_and_fails_worse_results() {
     let place = place();
     let check = |more: &[&str]| place.nodecast(&[&["check", "--baseline", "baseline.json"], more].concat());
     let (_, err, code) = check(&[]);
@@ -417,7 +417,7 @@ fn a_guard_lets_equals_pass_and_stops_what_is_worse() {
 }
 
 #[test]
-fn a_guard_refuses_what_cannot_be_held_to_its_baseline() {
+fn check_rejects_incomparable_baseline() {
     let place = place();
     let check = |more: &[&str]| place.nodecast(&[&["check", "--baseline", "baseline.json"], more].concat());
     let (_, err, code) = check(&["--update", "scenario.yaml", "--replications", "1"]);
@@ -438,7 +438,7 @@ fn a_guard_refuses_what_cannot_be_held_to_its_baseline() {
 }
 
 #[test]
-fn a_small_service_that_is_switched_off_is_no_better() {
+fn switching_off_small_service_is_not_better() {
     let place = place();
     let web = fs::read_to_string(place.path("cluster.yaml")).unwrap();
     let (_, web) = web.rsplit_once("---\n").unwrap();
@@ -466,7 +466,7 @@ fn a_small_service_that_is_switched_off_is_no_better() {
 }
 
 #[test]
-fn each_side_of_a_difference_has_its_own_objectives() {
+fn diff_sides_have_separate_objectives() {
     let place = place();
     let edit = "objectives.cost=100";
     let (out, err, code) = place.nodecast(&["diff", "scenario.yaml", "--set", edit, "--replications", "1"]);
@@ -507,7 +507,7 @@ fn parts_at_other_prices_do_not_merge() {
 }
 
 #[test]
-fn the_sweeps_that_the_documentation_shows_can_be_run() {
+fn documented_sweeps_can_be_run() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut shown = 0;
     for file in ["docs/scale.md", "scenarios/consolidation-tuning/README.md"] {
@@ -528,7 +528,7 @@ fn the_sweeps_that_the_documentation_shows_can_be_run() {
 }
 
 #[test]
-fn a_baseline_of_an_earlier_model_is_named_with_what_changed_since_and_has_an_exit_code_of_its_own() {
+fn outdated_baseline_lists_model_changes() {
     let place = place();
     let check = |more: &[&str]| place.nodecast(&[&["check", "--baseline", "baseline.json"], more].concat());
     let (_, err, code) = check(&["--update", "scenario.yaml", "--replications", "1"]);

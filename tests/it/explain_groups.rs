@@ -58,7 +58,7 @@ fn about_groups(answer: &Explanation) -> String {
 }
 
 #[test]
-fn a_pod_that_waits_is_told_why_no_group_grows_for_it() {
+fn explain_shows_why_no_group_grows() {
     let place = Place::new();
     let answer = place.ask(&Subject::Pod { name: "huge".to_owned(), at: Some(minutes(3)) }).unwrap();
     insta::assert_snapshot!("explain_groups_of_a_pod_that_waits", about_groups(&answer));
@@ -73,7 +73,7 @@ fn a_pod_that_waits_is_told_why_no_group_grows_for_it() {
 }
 
 #[test]
-fn a_pod_for_which_a_group_grew_is_told_what_was_weighed_and_so_is_the_decision() {
+fn explain_shows_expander_choice_for_pod() {
     let place = Place::new();
     let outcome = place.outcome();
     let triggered = outcome.record.events.iter().find(|event| event.kind == EventKind::TriggeredScaleUp).unwrap();
@@ -114,7 +114,7 @@ fn a_pod_for_which_a_group_grew_is_told_what_was_weighed_and_so_is_the_decision(
 }
 
 #[test]
-fn a_node_is_told_why_it_stays_and_later_why_it_goes() {
+fn explain_shows_why_node_stays_or_goes() {
     let place = Place::new();
     let outcome = place.outcome();
     let tainted = outcome.record.events.iter().find(|event| event.kind == EventKind::NodeTainted).unwrap();
@@ -143,7 +143,7 @@ fn a_node_is_told_why_it_stays_and_later_why_it_goes() {
 }
 
 #[test]
-fn what_the_least_size_keeps_and_what_is_no_decision_say_so() {
+fn explain_reports_minimum_size_and_missing_decision() {
     let place = Place::new();
     let first = place.outcome().record.nodes[0].name.clone();
     let answer = place.ask(&Subject::Node { name: first, at: minutes(3) }).unwrap();

@@ -49,7 +49,7 @@ fn explained(pod: &str, at: Option<i64>) -> (Explanation, PodExplanation) {
 }
 
 #[test]
-fn a_pod_that_waits_is_told_what_every_node_pool_has_against_it() {
+fn explain_shows_pool_blockers_of_pending_pod() {
     for at in [Some(60), None] {
         let (answer, pod) = explained("large", at);
         assert_eq!((pod.node, pod.claimed_at_seconds), (None, None));
@@ -71,7 +71,7 @@ fn a_pod_that_waits_is_told_what_every_node_pool_has_against_it() {
 }
 
 #[test]
-fn a_pod_waits_where_there_is_no_node_at_all() {
+fn explain_pod_works_without_nodes() {
     // Seconds after the start nothing is launched yet, and kube-scheduler has no node to say anything of.
     let (answer, pod) = explained("small", Some(1));
     assert!(pod.waits && pod.node.is_none() && pod.kube_scheduler.is_empty(), "{pod:?}");
@@ -82,7 +82,7 @@ fn a_pod_waits_where_there_is_no_node_at_all() {
 }
 
 #[test]
-fn a_pod_that_got_a_node_is_told_which_types_the_claim_left_out() {
+fn explain_shows_types_excluded_from_claim() {
     let (answer, pod) = explained("small", None);
     assert!(pod.node.is_some());
     let bound = answer.at_seconds;
@@ -97,7 +97,7 @@ fn a_pod_that_got_a_node_is_told_which_types_the_claim_left_out() {
 }
 
 #[test]
-fn a_name_that_was_given_again_means_the_pod_that_there_was_at_the_moment() {
+fn reused_pod_name_means_pod_at_that_time() {
     let directory = tempfile::tempdir().unwrap();
     let set = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db}\nspec:\n  replicas: 1\n  serviceName: db\n  \
                selector: {matchLabels: {app: db}}\n  template:\n    metadata: {labels: {app: db}}\n    spec:\n      \
@@ -123,7 +123,7 @@ fn a_name_that_was_given_again_means_the_pod_that_there_was_at_the_moment() {
 }
 
 #[test]
-fn a_name_that_pods_of_several_namespaces_have_needs_its_namespace() {
+fn ambiguous_pod_name_needs_namespace() {
     let directory = tempfile::tempdir().unwrap();
     let types = "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}";
     let of = |namespace: &str| {

@@ -94,7 +94,7 @@ fn default_zones_have_cluster_subnets() {
 }
 
 #[test]
-fn each_pod_has_a_node_of_its_own_that_goes_with_it() {
+fn each_fargate_pod_has_temporary_node() {
     let scale = "duration: 1h\ntimeline: [{ at: 30m, scale: { workload: jobs/web, replicas: 1 } }]";
     let outcome = run(JOBS, scale, &deployment("jobs", "web", 3, "cpu: 1, memory: 2560Mi", ""));
     assert_eq!(outcome.record.nodes.len(), 3);
@@ -119,7 +119,8 @@ fn each_pod_has_a_node_of_its_own_that_goes_with_it() {
     assert_eq!(gone.len(), 2);
     assert!(gone.iter().all(|node| node.end == Some(NodeEnd::PodGone)));
     let summary = nodecast::report::Summary::from_outcome(&outcome);
-    let ends: Vec<_> = summary.nodes.terminations.iter().map(|termination| (termination.name.as_str(), termination.count)).collect();
+    let ends: Vec<_> =
+        summary.nodes.terminations.iter().map(|termination| (termination.name.as_str(), termination.count)).collect();
     assert_eq!(ends, [("pod gone", 2)]);
     // They are nobody's On-Demand nodes.
     assert!(outcome.record.samples.iter().all(|sample| sample.nodes_on_demand == 0));
@@ -149,7 +150,7 @@ fn each_pod_has_a_node_of_its_own_that_goes_with_it() {
 }
 
 #[test]
-fn what_a_pod_on_fargate_costs_is_its_workloads_but_for_what_it_is_rounded_up_by() {
+fn fargate_cost_of_workload_excludes_rounding() {
     // 500 m and 0.75 GiB and 0.25 GiB of 256 MB come to half a vCPU and 1 GiB: all of the vCPU is requested. 300 m of it are 0.6.
     let objects = deployment("jobs", "full", 1, "cpu: 500m, memory: 768Mi", "")
         + &deployment("jobs", "part", 1, "cpu: 300m, memory: 128Mi", "");
@@ -169,7 +170,7 @@ fn what_a_pod_on_fargate_costs_is_its_workloads_but_for_what_it_is_rounded_up_by
 }
 
 #[test]
-fn a_pod_that_no_profile_takes_is_left_to_kube_scheduler() {
+fn pod_without_fargate_profile_uses_kube_scheduler() {
     let labelled = "profiles: [{ name: jobs, selectors: [{ namespace: jobs, labels: { app: \"a*\" } }] }]";
     let objects = deployment("jobs", "api", 1, "cpu: 250m", "") + &deployment("jobs", "web", 1, "cpu: 250m", "");
     let outcome = run(labelled, "duration: 20m", &objects);
@@ -180,7 +181,7 @@ fn a_pod_that_no_profile_takes_is_left_to_kube_scheduler() {
 }
 
 #[test]
-fn launches_have_a_rate_and_the_quota_a_limit() {
+fn fargate_launches_are_limited_by_rate_and_quota() {
     let many = run(
         JOBS,
         "duration: 20m\ncontroller_time: none",
@@ -194,7 +195,7 @@ fn launches_have_a_rate_and_the_quota_a_limit() {
 }
 
 #[test]
-fn a_finished_pod_goes_on_costing_until_its_job_is_deleted() {
+fn finished_fargate_pod_costs_until_job_deletion() {
     let run_time = "duration: 2h\nworkloads: [{ name: jobs/once, run_time: 1m }]";
     let kept = run(JOBS, run_time, &job("backoffLimit: 0"));
     let [line] = of_item(&kept, BillItem::FargateCpu)[..] else { panic!("one pod") };
@@ -211,7 +212,7 @@ fn a_finished_pod_goes_on_costing_until_its_job_is_deleted() {
 }
 
 #[test]
-fn what_fargate_does_not_run_stays_pending_and_says_why() {
+fn pod_unsupported_by_fargate_stays_pending() {
     let gpu =
         deployment("jobs", "gpu", 1, "cpu: 1", "").replace("requests: { cpu: 1 }", "limits: { nvidia.com/gpu: 1 }");
     let outcome = run(JOBS, "duration: 20m", &gpu);
@@ -226,7 +227,7 @@ const POOL: &str = "---\napiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: 
 const AGENT: &str = "---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: { name: agent, namespace: jobs }\nspec:\n  selector: { matchLabels: { k: n } }\n  template:\n    metadata: { labels: { k: n } }\n    spec: { containers: [{ name: n, image: n, resources: { requests: { cpu: 50m } } }], tolerations: [{ operator: Exists }] }\n";
 
 #[test]
-fn karpenter_launches_nothing_for_pods_of_fargate_and_daemons_do_not_go_there() {
+fn karpenter_and_daemons_ignore_fargate_pods() {
     let objects = deployment("jobs", "web", 4, "cpu: 1, memory: 1Gi", "")
         + &deployment("shop", "api", 1, "cpu: 1", "")
         + POOL
@@ -291,7 +292,7 @@ fn profiles_used(outcome: &Outcome) -> Vec<&'static str> {
 }
 
 #[test]
-fn profiles_of_an_eksctl_cluster_hold_beside_those_of_the_scenario() {
+fn eksctl_and_scenario_fargate_profiles_both_apply() {
     let manifests = with_cluster_config();
     let used = |fargate: &str, rest: &str| {
         let outcome = run(fargate, &format!("duration: 1h\n{rest}"), &manifests);
@@ -312,7 +313,7 @@ fn profiles_of_an_eksctl_cluster_hold_beside_those_of_the_scenario() {
 }
 
 #[test]
-fn two_profiles_of_one_name_have_to_be_the_same() {
+fn fargate_profiles_of_one_name_must_match() {
     let other = "profiles: [{ name: jobs, selectors: [{ namespace: shop }] }]";
     let error = load(other, "duration: 1h", &with_cluster_config()).unwrap_err();
     assert!(error.contains("duplicate Fargate profile name `jobs`"), "{error}");
@@ -327,7 +328,7 @@ fn two_profiles_of_one_name_have_to_be_the_same() {
 }
 
 #[test]
-fn a_profile_that_a_timeline_applies_takes_no_pod_and_is_named() {
+fn fargate_profile_in_timeline_is_ignored_with_warning() {
     let place = Place::new();
     place.put("objects.yaml", &deployment("jobs", "web", 1, "cpu: 1, memory: 2560Mi", ""));
     place.put("later.yaml", CLUSTER.trim_start_matches("---\n"));
@@ -344,7 +345,7 @@ fn a_profile_that_a_timeline_applies_takes_no_pod_and_is_named() {
 }
 
 #[test]
-fn a_pod_waits_for_an_address_of_its_subnet() {
+fn fargate_pod_waits_for_subnet_address() {
     // Sixteen addresses, of which AWS keeps five and others use nine: two are left in each zone.
     let subnets = "ec2: { network: { subnets: [{ zone: us-east-1a, cidr: 10.0.0.0/28, in_use: 9 }, { zone: us-east-1b, cidr: 10.0.0.16/28, in_use: 9 }] } }";
     let rest = format!(
@@ -372,7 +373,7 @@ fn sidecars_make_pods_larger_and_dearer() {
 }
 
 #[test]
-fn a_compute_savings_plan_covers_pods_where_it_says_its_discount_on_fargate() {
+fn compute_plan_covers_fargate_with_its_discount() {
     let objects = deployment("jobs", "web", 2, "cpu: 1, memory: 2Gi", "");
     let with = |plan: &str| {
         let rest = format!("duration: 3h\nec2: {{ billing: {{ savings_plans: [{{ {plan} }}] }} }}");
@@ -403,7 +404,7 @@ fn a_compute_savings_plan_covers_pods_where_it_says_its_discount_on_fargate() {
 }
 
 #[test]
-fn a_plan_for_a_family_has_no_discount_on_fargate() {
+fn family_plan_has_no_fargate_discount() {
     let plan = "duration: 1h\nec2: { billing: { savings_plans: [{ family: m5, commitment: 1, discount: 30%, fargate_discount: 20% }] } }";
     let error = load(JOBS, plan, &deployment("jobs", "web", 1, "cpu: 1", "")).unwrap_err();
     assert!(error.contains("a plan for m5 does not cover Fargate"), "{error}");

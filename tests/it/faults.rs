@@ -31,7 +31,7 @@ fn launched(outcome: &Outcome) -> impl Iterator<Item = &NodeFacts> {
 }
 
 #[test]
-fn a_zone_without_power_is_noticed_after_the_grace_period_and_its_pods_move_when_their_patience_is_over() {
+fn zone_power_outage_moves_pods_after_tolerations() {
     let outcome = shop_with("1h", "  - { at: 20m, for: 20m, zone_outage: { zone: us-east-1a, mode: power } }");
     let zone = Symbol::new("us-east-1a");
     let dark: Vec<_> = launched(&outcome).filter(|node| node.zone == Some(zone)).collect();
@@ -77,7 +77,7 @@ fn a_zone_without_power_is_noticed_after_the_grace_period_and_its_pods_move_when
 }
 
 #[test]
-fn a_call_that_fails_on_ec2s_side_is_made_again() {
+fn failed_ec2_call_is_retried() {
     let outcome = shop_with("30m", "  - { at: 0s, for: 3m, api_error: { code: Unavailable, probability: 60% } }");
     let failed = events(&outcome, EventKind::CallFailed);
     assert!(!failed.is_empty() && failed.iter().all(|event| event.message == "Unavailable" && event.at < at(3)));
@@ -96,7 +96,7 @@ fn slow_calls_delay_launches() {
 }
 
 #[test]
-fn a_price_shock_is_billed_while_it_lasts_and_never_above_on_demand() {
+fn price_shock_is_billed_up_to_on_demand() {
     let outcome = shop_with("2h", "  - { at: 1h, for: 30m, price_shock: { factor: 1.5 } }");
     let spot = Symbol::new("spot");
     let lines: Vec<_> = outcome
@@ -130,7 +130,7 @@ fn a_price_shock_is_billed_while_it_lasts_and_never_above_on_demand() {
 }
 
 #[test]
-fn nodes_that_never_register_are_billed_until_karpenter_gives_them_up() {
+fn unregistered_nodes_are_billed_until_removal() {
     let outcome = shop_with("40m", "  - { at: 0s, for: 1m, boot_failure: { probability: 1 } }");
     let lost: Vec<_> = launched(&outcome).filter(|node| node.end == Some(NodeEnd::NotRegistered)).collect();
     assert!(!lost.is_empty());
@@ -146,7 +146,7 @@ fn nodes_that_never_register_are_billed_until_karpenter_gives_them_up() {
 }
 
 #[test]
-fn an_aborted_launch_costs_no_running_time_and_is_replaced() {
+fn aborted_launch_is_free_and_replaced() {
     let settings =
         "ec2: { spot: { interruptions: none }, failures: { abort: 30%, never_registers: 0, internal_error: 0 } }";
     let outcome = shop("30m", "v1.13", settings);
@@ -167,7 +167,7 @@ fn an_aborted_launch_costs_no_running_time_and_is_replaced() {
 }
 
 #[test]
-fn a_smaller_quota_refuses_launches_by_its_own_code() {
+fn reduced_quota_rejects_launches_with_quota_error() {
     let outcome = shop_with("20m", "  - { at: 0s, quota: { class: standard, vcpus: 6 } }");
     let refused = events(&outcome, EventKind::LaunchFailed);
     assert!(!refused.is_empty());
@@ -190,7 +190,7 @@ fn an_exhausted_subnet_sends_launches_to_other_zones() {
 }
 
 #[test]
-fn an_interruption_may_be_announced_up_to_a_quarter_of_an_hour_before() {
+fn spot_interruption_can_have_early_rebalance_recommendation() {
     let fault = "  - { at: 20m, spot_interruption: { count: 2, before: 10m } }";
     let outcome = shop_with("40m", fault);
     let warned = events(&outcome, EventKind::RebalanceRecommended);
@@ -202,7 +202,7 @@ fn an_interruption_may_be_announced_up_to_a_quarter_of_an_hour_before() {
 }
 
 #[test]
-fn a_shortage_may_meet_a_share_of_the_requests_and_a_pattern_of_types() {
+fn shortage_can_affect_share_or_type_pattern() {
     let some = shop_with("20m", "  - { at: 0s, insufficient_capacity: { probability: 50% } }");
     let all = shop_with("20m", "  - { at: 0s, insufficient_capacity: { type: \"*\" } }");
     let launches = |outcome: &Outcome| launched(outcome).filter(|node| node.launched.is_some()).count();

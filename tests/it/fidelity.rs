@@ -72,7 +72,7 @@ fn grouped(listed: &str, items: &[String]) -> String {
 }
 
 #[test]
-fn every_deviation_in_the_code_is_in_the_document() {
+fn every_code_deviation_is_documented() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let path = root.join("docs/fidelity.md");
     let document = std::fs::read_to_string(&path).unwrap();

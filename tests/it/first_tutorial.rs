@@ -48,7 +48,7 @@ fn second_launch(outcome: &Outcome) -> (u32, String) {
 }
 
 #[test]
-fn s0_a_three_pods_and_four_daemons_ask_for_exactly_what_was_logged_and_miss_four_vcpus_by_five_milli() {
+fn s0_a_requests_match_log_exceeding_four_vcpus() {
     let (vcpus, asked) = second_launch(as_observed());
     assert!(asked.starts_with("3 pods requesting {cpu 3825m, memory 6166575Ki, pods 7} from types "), "{asked}");
     let first_five = asked.split("from types ").nth(1).unwrap();
@@ -57,7 +57,7 @@ fn s0_a_three_pods_and_four_daemons_ask_for_exactly_what_was_logged_and_miss_fou
 }
 
 #[test]
-fn s0_b_the_current_overhead_leaves_room_for_the_same_pods_on_four_vcpus() {
+fn s0_b_current_overhead_fits_four_vcpus() {
     let (vcpus, asked) = second_launch(with_current_karpenter());
     assert!(asked.contains("requesting {cpu 3825m, memory 6166575Ki, pods 7}"), "{asked}");
     assert!(asked.contains(".xlarge"), "{asked}");
@@ -65,7 +65,7 @@ fn s0_b_the_current_overhead_leaves_room_for_the_same_pods_on_four_vcpus() {
 }
 
 #[test]
-fn s0_c_one_replica_then_six_end_on_two_nodes_with_three_each() {
+fn s0_c_six_replicas_end_on_two_nodes() {
     for outcome in [as_observed(), with_current_karpenter()] {
         let at = minutes(25) - SimDuration::RESOLUTION;
         let mut by_node = std::collections::BTreeMap::new();
@@ -81,7 +81,7 @@ fn s0_c_one_replica_then_six_end_on_two_nodes_with_three_each() {
 }
 
 #[test]
-fn s0_d_scaling_back_empties_one_node_which_goes_thirty_seconds_later() {
+fn s0_d_emptied_node_goes_after_thirty_seconds() {
     let outcome = as_observed();
     let within = |event: &Event<'_>| event.at >= minutes(25) && event.at < minutes(40);
     let removed: Vec<Event<'_>> = events(outcome, EventKind::NodeDisrupted).into_iter().filter(within).collect();
@@ -95,7 +95,7 @@ fn s0_d_scaling_back_empties_one_node_which_goes_thirty_seconds_later() {
 }
 
 #[test]
-fn the_current_karpenter_removes_the_empty_node_after_its_wait_its_poll_its_validation_and_its_drain() {
+fn current_karpenter_removes_empty_node_after_validation() {
     let outcome = with_current_karpenter();
     let node = outcome
         .record
@@ -110,7 +110,7 @@ fn the_current_karpenter_removes_the_empty_node_after_its_wait_its_poll_its_vali
 }
 
 #[test]
-fn the_on_demand_deployment_runs_on_the_managed_group_and_never_makes_karpenter_launch() {
+fn on_demand_deployment_stays_on_managed_group() {
     for outcome in [as_observed(), with_current_karpenter()] {
         let pods: Vec<_> = outcome.record.pods.iter().filter(|pod| pod.name.starts_with(ON_DEMAND_DEMO)).collect();
         assert_eq!(pods.len(), 2);
@@ -123,7 +123,7 @@ fn the_on_demand_deployment_runs_on_the_managed_group_and_never_makes_karpenter_
 }
 
 #[test]
-fn the_selector_keeps_the_demo_off_the_managed_group_and_every_node_of_karpenter_is_spot() {
+fn selector_keeps_demo_on_spot_nodes() {
     for outcome in [as_observed(), with_current_karpenter()] {
         for pod in outcome.record.pods.iter().filter(|pod| pod.name.starts_with(DEMO)) {
             let node = &outcome.record.nodes[pod.node.unwrap().index()];
@@ -134,7 +134,7 @@ fn the_selector_keeps_the_demo_off_the_managed_group_and_every_node_of_karpenter
 }
 
 #[test]
-fn under_load_the_autoscaler_reaches_its_maximum_by_doubling_at_most_and_returns_to_one() {
+fn hpa_reaches_maximum_by_doubling_and_returns() {
     for outcome in [as_observed(), with_current_karpenter()] {
         let counts: Vec<(u32, u32)> = events(outcome, EventKind::Rescaled)
             .iter()
@@ -154,7 +154,7 @@ fn under_load_the_autoscaler_reaches_its_maximum_by_doubling_at_most_and_returns
 }
 
 #[test]
-fn the_bill_is_the_sum_of_prices_over_running_times() {
+fn bill_sums_prices_over_running_times() {
     for outcome in [as_observed(), with_current_karpenter()] {
         let end = SimTime::ZERO + outcome.about.duration;
         let mut expected = 0.0;

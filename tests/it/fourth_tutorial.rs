@@ -50,7 +50,7 @@ fn first_types(message: &str) -> Vec<Symbol> {
 }
 
 #[test]
-fn s3_a_fifteen_pods_and_two_daemons_ask_for_15125m_and_need_sixteen_vcpus() {
+fn s3_a_fifteen_pods_need_sixteen_vcpus() {
     let (node, asked) = launched_in(outcome(), 5, 15);
     assert!(asked.starts_with("15 pods requesting {cpu 15125m, pods 17} from types "), "{asked}");
     assert!(vcpus(node) >= 16 && first_types(asked).into_iter().all(|name| vcpus_of(name) == 16), "{asked}");
@@ -58,14 +58,14 @@ fn s3_a_fifteen_pods_and_two_daemons_ask_for_15125m_and_need_sixteen_vcpus() {
 }
 
 #[test]
-fn s3_b_a_sixteenth_pod_is_more_than_sixteen_vcpus_hold() {
+fn s3_b_sixteen_pods_exceed_sixteen_vcpus() {
     let (node, asked) = launched_in(outcome(), 25, 35);
     assert!(asked.starts_with("16 pods requesting {cpu 16125m, pods 18} from types "), "{asked}");
     assert!(vcpus(node) > 16 && first_types(asked).into_iter().all(|name| vcpus_of(name) > 16), "{asked}");
 }
 
 #[test]
-fn s3_c_three_pods_that_tolerate_the_taint_go_to_the_heavier_provisioner_on_an_xlarge() {
+fn s3_c_tolerating_pods_use_heavier_provisioner() {
     let (node, asked) = launched_in(outcome(), 65, 75);
     assert!(asked.starts_with("3 pods requesting {cpu 3125m, pods 5} from types "), "{asked}");
     // In the order of us-east-1 prices: those of this region are in a currency that the release does not read.
@@ -78,7 +78,7 @@ fn s3_c_three_pods_that_tolerate_the_taint_go_to_the_heavier_provisioner_on_an_x
 }
 
 #[test]
-fn s3_d_where_a_type_has_run_out_the_other_zone_is_used_and_the_shortage_is_remembered_for_three_minutes() {
+fn s3_d_sold_out_type_uses_other_zone() {
     let asked: Vec<(i64, &str)> = events_in(outcome(), EventKind::LaunchRequested, 85, 95)
         .iter()
         .map(|event| (event.at.as_secs() / 60, event.message))
@@ -101,12 +101,13 @@ fn s3_e_five_pods_get_eight_vcpus() {
 }
 
 #[test]
-fn an_empty_node_goes_after_the_provisioners_own_ten_seconds_in_the_logs_order() {
+fn empty_node_follows_provisioner_ttl() {
     let removed: Vec<(usize, &NodeFacts)> =
         outcome().record.nodes.iter().enumerate().filter(|(_, node)| node.end == Some(NodeEnd::Empty)).collect();
     assert_eq!(removed.len(), 7, "the nodes of five steps, of which one has three");
     for (index, node) in removed {
-        let this_event = outcome().record.events.iter().filter(|event| event.node.is_some_and(|node| node.index() == index));
+        let this_event =
+            outcome().record.events.iter().filter(|event| event.node.is_some_and(|node| node.index() == index));
         let end: Vec<(EventKind, &str)> = this_event
             .skip_while(|event| event.kind != EventKind::NodeEmpty)
             .filter(|event| event.pod.is_none())
@@ -125,7 +126,7 @@ fn an_empty_node_goes_after_the_provisioners_own_ten_seconds_in_the_logs_order()
 }
 
 #[test]
-fn pods_that_refuse_the_nodes_that_karpenter_launches_get_none() {
+fn pods_excluding_karpenter_nodes_get_none() {
     let refused = events_in(outcome(), EventKind::PodUnschedulable, 100, 103);
     assert_eq!(refused.len(), 1);
     assert!(outcome().record.pods.facts(refused[0].pod.unwrap()).node.is_none());
@@ -133,14 +134,14 @@ fn pods_that_refuse_the_nodes_that_karpenter_launches_get_none() {
 }
 
 #[test]
-fn a_wish_to_spread_that_cannot_be_met_is_dropped() {
+fn unsatisfiable_soft_spread_is_dropped() {
     let (node, asked) = launched_in(outcome(), 105, 120);
     assert!(asked.starts_with("2 pods requesting {cpu 2125m, pods 4}"), "{asked}");
     assert_eq!(node.zone, Some(Symbol::new("cn-north-1b")));
 }
 
 #[test]
-fn the_release_that_the_text_installs_leaves_the_burstable_types_out() {
+fn v0_22_1_excludes_burstable_types() {
     let outcome = run("karpenter-v0.22.1");
     let (node, asked) = launched_in(&outcome, 65, 75);
     assert!(asked.starts_with("3 pods requesting {cpu 3125m, pods 5} from types c5a.xlarge, "), "{asked}");

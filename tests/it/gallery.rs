@@ -163,7 +163,7 @@ fn scenarios(folder: &Path, found: &mut BTreeSet<PathBuf>) {
 }
 
 #[test]
-fn every_scenario_loads_without_a_warning_is_in_the_index_and_has_a_readme_with_a_command() {
+fn every_scenario_loads_and_is_indexed() {
     let mut found = BTreeSet::new();
     scenarios(&folder(), &mut found);
     assert!(found.len() >= 18, "{found:?}");

@@ -68,7 +68,7 @@ fn sizes(groups: &[NodeGroup]) -> Vec<(&str, u32, u32, u32)> {
 }
 
 #[test]
-fn limits_come_from_aws_and_are_assumed_only_without_it() {
+fn group_limits_come_from_aws_or_assumptions() {
     let place = Place::new();
     place.put("cluster.yaml", &dump());
     let batch = auto_scaling_group(
@@ -98,7 +98,8 @@ fn limits_come_from_aws_and_are_assumed_only_without_it() {
         [("batch", 0, 4, 40), ("gpus", 0, 0, 5), ("spare", 0, 0, 7), ("system", 1, 2, 5), ("workers", 3, 6, 12)]
     );
     let named = |name: &str| groups.iter().find(|group| group.name.as_str() == name).unwrap();
-    let types = |name: &str| named(name).instance_types.iter().map(|instance_type| instance_type.as_str()).collect::<Vec<_>>();
+    let types =
+        |name: &str| named(name).instance_types.iter().map(|instance_type| instance_type.as_str()).collect::<Vec<_>>();
     assert_eq!(types("workers"), ["m5.xlarge", "m5a.xlarge"]);
     assert_eq!((types("gpus"), types("spare")), (vec!["g5.xlarge"], vec!["r5.large"]));
     assert!(named("gpus").distribution.is_spot() && named("spare").distribution.is_on_demand());
@@ -111,7 +112,7 @@ fn limits_come_from_aws_and_are_assumed_only_without_it() {
 }
 
 #[test]
-fn nodes_without_a_label_of_their_group_are_of_the_one_whose_instances_they_are() {
+fn unlabelled_nodes_join_group_by_instance() {
     let place = Place::new();
     let unlabelled = dump()
         .replace("eks.amazonaws.com/nodegroup: workers, ", "")
@@ -134,7 +135,10 @@ fn nodes_without_a_label_of_their_group_are_of_the_one_whose_instances_they_are(
     assert!(!mixed.managed && mixed.capacity_rebalance);
     assert_eq!((mixed.distribution.on_demand_base, mixed.distribution.on_demand_percent), (2, 30));
     assert_eq!(mixed.distribution.spot_strategy, SpotStrategy::LowestPrice { pools: 3 });
-    assert_eq!(mixed.instance_types.iter().map(|instance_type| instance_type.as_str()).collect::<Vec<_>>(), ["m5.xlarge", "c5.xlarge"]);
+    assert_eq!(
+        mixed.instance_types.iter().map(|instance_type| instance_type.as_str()).collect::<Vec<_>>(),
+        ["m5.xlarge", "c5.xlarge"]
+    );
     // The run finds the nodes as those of the group.
     let (mut scenario, _) = nodecast::scenario::load(&place.path("own/scenario.yaml")).unwrap();
     scenario.duration = nodecast::domain::SimDuration::from_secs(300);
@@ -153,7 +157,7 @@ fn of_two_clusters(instances: &str) -> String {
 }
 
 #[test]
-fn groups_of_the_same_name_in_other_clusters_are_left_alone() {
+fn same_named_groups_of_other_clusters_are_ignored() {
     let place = Place::new();
     let workers = |groups: &[NodeGroup]| {
         let (_, least, desired, most) = sizes(groups).into_iter().find(|size| size.0 == "workers").unwrap();
@@ -177,7 +181,7 @@ fn groups_of_the_same_name_in_other_clusters_are_left_alone() {
 }
 
 #[test]
-fn groups_of_the_same_name_of_which_nothing_says_the_cluster_are_warned_of() {
+fn same_named_groups_of_unknown_cluster_warn() {
     let draft = drafted(&of_two_clusters("")).unwrap();
     let said: Vec<&str> = draft.warnings.iter().map(|warning| warning.message()).collect();
     assert_eq!(said.len(), 1, "{said:?}");
@@ -193,7 +197,7 @@ fn drafted(json: &str) -> Result<Draft, ScenarioError> {
 }
 
 #[test]
-fn what_is_not_of_this_cluster_or_not_simulated_is_a_warning_and_nothing_is_taken_of_it() {
+fn foreign_or_unsimulated_groups_warn_and_are_ignored() {
     let warnings = |json: &str| -> Vec<String> {
         drafted(json).unwrap().warnings.iter().map(|warning| warning.message().to_owned()).collect()
     };
@@ -216,7 +220,7 @@ fn what_is_not_of_this_cluster_or_not_simulated_is_a_warning_and_nothing_is_take
 }
 
 #[test]
-fn json_of_the_aws_cli_that_cannot_be_used_is_answered_with_its_place_and_a_way_out() {
+fn unusable_aws_cli_json_gets_place_and_help() {
     let whole = all(&[auto_scaling_group("w", [1, 2, 3], &[], "")]);
     for (json, words) in [
         ("{\"nodegroups\": [\"workers\"]}", ["does not say how large", "aws eks describe-nodegroup"]),

@@ -49,7 +49,7 @@ const STATIC: &str = "autoscaler: static";
 const CAS: &str = "autoscaler: cluster-autoscaler";
 
 #[test]
-fn an_update_without_a_size_leaves_the_size_as_far_as_the_limits_let_it() {
+fn group_update_without_size_keeps_size_within_limits() {
     let first = cluster("- {name: w, instanceType: m6i.xlarge, minSize: 0, maxSize: 5, desiredCapacity: 4}");
     for (update, size) in [
         ("minSize: 0, maxSize: 8", 4),
@@ -67,7 +67,7 @@ fn an_update_without_a_size_leaves_the_size_as_far_as_the_limits_let_it() {
 }
 
 #[test]
-fn a_size_is_held_against_the_limits_that_the_group_has_by_then() {
+fn group_size_is_checked_against_current_limits() {
     let first = cluster("- {name: w, instanceType: m6i.xlarge, minSize: 0, maxSize: 5, desiredCapacity: 0}");
     let said = |limits: &str, at: &str, desired: u32| {
         let later = cluster(&format!("- {{name: w, instanceType: m6i.xlarge, {limits}}}"));
@@ -89,7 +89,7 @@ fn a_size_is_held_against_the_limits_that_the_group_has_by_then() {
 }
 
 #[test]
-fn tags_of_a_managed_group_are_not_those_of_its_auto_scaling_group() {
+fn managed_group_tags_do_not_reach_asg() {
     let device = "k8s.io/cluster-autoscaler/node-template/resources/example.com/fpga";
     let label = "k8s.io/cluster-autoscaler/node-template/label/foo";
     let tagged = |kind: &str, more: &str| {
@@ -168,7 +168,7 @@ fn ranks_are_of_auto_scaling_groups() {
 }
 
 #[test]
-fn a_managed_group_has_one_architecture_and_a_volume_as_large_as_its_image() {
+fn managed_group_rejects_mixed_architectures_and_small_volumes() {
     let said = |text: &str| match load(STATIC, "", &[("first.yaml", text)]) {
         Ok((_, warnings)) => Ok(warnings.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join("\n")),
         Err(error) => Err(error),

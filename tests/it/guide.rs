@@ -62,7 +62,7 @@ fn put_traffic_in(place: &Place, entry: &str) {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn the_commands_of_the_guide_do_what_it_says() {
+fn guide_commands_work_as_documented() {
     let guide = guide();
     let place = Place::new();
     let dump = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/dump/cluster.yaml");
@@ -105,7 +105,7 @@ fn the_commands_of_the_guide_do_what_it_says() {
 }
 
 #[test]
-fn the_questions_that_the_readme_asks_of_a_run_have_answers() {
+fn readme_explain_questions_have_answers() {
     let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
     let questions: Vec<&str> = readme.lines().filter(|line| line.starts_with("nodecast explain scenarios/")).collect();
     assert_eq!(questions.len(), 3);
@@ -117,7 +117,7 @@ fn the_questions_that_the_readme_asks_of_a_run_have_answers() {
 }
 
 #[test]
-fn the_guide_and_the_readme_lead_to_each_other_and_to_files_that_exist() {
+fn guide_and_readme_links_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let readme = fs::read_to_string(root.join("README.md")).unwrap();
     assert!(
@@ -144,7 +144,7 @@ fn guide_asks_for_every_kind_read() {
 }
 
 #[test]
-fn the_dump_of_a_cluster_is_made_by_one_line_everywhere() {
+fn dump_command_is_identical_everywhere() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let line =
         "kubectl get deploy,sts,ds,cj,jobs,hpa,pdb,nodepools,ec2nodeclasses,nodeclaims,nodes,pods,pvc,pv,sc -A -o yaml";

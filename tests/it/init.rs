@@ -21,7 +21,7 @@ fn json(place: &Place, arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn the_example_runs_as_it_is_and_its_second_policy_is_cheaper() {
+fn example_runs_and_second_policy_is_cheaper() {
     let place = Place::new();
     let (out, err, code) = place.nodecast(&["init", "shop"]);
     assert_eq!((err.as_str(), code), ("", Some(0)));
@@ -56,7 +56,7 @@ fn the_example_runs_as_it_is_and_its_second_policy_is_cheaper() {
 }
 
 #[test]
-fn the_policy_that_the_example_carries_in_a_comment_runs_when_it_is_taken_out_of_it() {
+fn uncommented_example_policy_runs() {
     let place = Place::new();
     let (_, err, code) = place.nodecast(&["init", "shop", "--region", "eu-central-1"]);
     assert_eq!(code, Some(0), "{err}");
@@ -76,7 +76,7 @@ fn the_policy_that_the_example_carries_in_a_comment_runs_when_it_is_taken_out_of
 }
 
 #[test]
-fn region_and_release_can_be_chosen_and_wrong_ones_are_answered() {
+fn init_accepts_region_and_release() {
     let place = Place::new();
     let (_, err, code) = place.nodecast(&["init", "a", "--region", "eu-central-1", "--karpenter", "v1.14"]);
     assert_eq!(code, Some(0), "{err}");
@@ -137,7 +137,7 @@ fn shortened(place: &Place, duration: &str) {
 }
 
 #[test]
-fn a_dump_becomes_a_scenario_with_every_assumption_stated() {
+fn dump_scenario_lists_all_assumptions() {
     let (place, out, err) = from_dump(DUMP);
     assert!(
         out.contains("wrote own/nodepools.yaml") && out.contains("40 nodes (24 Spot) with 150.8 allocatable"),
@@ -163,7 +163,7 @@ fn a_dump_becomes_a_scenario_with_every_assumption_stated() {
 }
 
 #[test]
-fn the_scenario_of_a_dump_runs_and_begins_as_the_dump_was() {
+fn dump_scenario_starts_in_dumped_state() {
     let (place, ..) = from_dump(DUMP);
     shortened(&place, "12m");
     let summary = json(&place, &["run", "own/scenario.yaml", "--format", "json", "--quiet", "--out", "out"]);
@@ -192,11 +192,14 @@ fn the_scenario_of_a_dump_runs_and_begins_as_the_dump_was() {
     let evicted: Vec<&str> = created.lines().filter(|line| line.contains(",true,")).collect();
     let moved = |value: &Value| evicted.iter().any(|pod| pod.split(',').nth(1) == value["workload"].as_str());
     let rescaled: Vec<&&Value> = changed.iter().filter(|item| item["rescales"] != 0).collect();
-    assert!(rescaled.len() <= 1 && rescaled.iter().all(|rescaled| moved(rescaled)), "the load holds the replicas: {rescaled:?}");
+    assert!(
+        rescaled.len() <= 1 && rescaled.iter().all(|rescaled| moved(rescaled)),
+        "the load holds the replicas: {rescaled:?}"
+    );
 }
 
 #[test]
-fn a_dump_of_a_cluster_with_cluster_autoscaler_keeps_its_flags_and_groups() {
+fn cluster_autoscaler_dump_keeps_flags_and_groups() {
     let (place, ..) = from_dump(SMALL);
     let scenario = fs::read_to_string(place.path("own/scenario.yaml")).unwrap();
     insta::assert_snapshot!("scenario_of_a_small_dump", scenario);
@@ -217,7 +220,7 @@ fn small_yaml() -> String {
 }
 
 #[test]
-fn yaml_and_json_of_one_cluster_make_the_same_scenario() {
+fn yaml_and_json_dumps_give_same_scenario() {
     let json = fs::read_to_string(SMALL).unwrap();
     let texts = |text: &str| {
         drafted(text).unwrap().files.into_iter().map(|file| file.text.replace('"', "")).collect::<Vec<_>>()
@@ -226,7 +229,7 @@ fn yaml_and_json_of_one_cluster_make_the_same_scenario() {
 }
 
 #[test]
-fn a_dump_tells_how_the_vertical_pod_autoscaler_is_started_and_what_pods_use() {
+fn dump_supplies_vpa_flags_and_pod_usage() {
     let recommender = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: vpa-recommender, namespace: kube-system}\nspec:\n  \
         selector: {matchLabels: {app: vpa}}\n  template:\n    metadata: {labels: {app: vpa}}\n    spec: {containers: [{name: recommender, \
         image: \"registry.k8s.io/autoscaling/vpa-recommender:1.4.2\", args: [--v=4, --target-cpu-percentile=0.95, --storage=prometheus]}]}\n";
@@ -290,7 +293,7 @@ fn a_dump_tells_how_karpenter_is_set_up() {
 }
 
 #[test]
-fn what_eksctl_and_kube_scheduler_are_told_is_carried_where_there_are_no_nodes() {
+fn eksctl_and_scheduler_settings_apply_without_nodes() {
     let config = "apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: shop, region: eu-west-1, version: \"1.33\"}\n\
         managedNodeGroups: [{name: workers, instanceType: m5.large, desiredCapacity: 2}]\n---\n\
         apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles: [{schedulerName: default-scheduler, \
@@ -312,7 +315,7 @@ fn what_eksctl_and_kube_scheduler_are_told_is_carried_where_there_are_no_nodes()
 }
 
 #[test]
-fn fargate_profiles_of_a_cluster_config_are_kept_beside_the_nodes_of_a_dump() {
+fn eksctl_fargate_profiles_are_kept_with_dump() {
     let config = "apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: shop, region: us-east-2, version: \"1.30\"}\n\
         managedNodeGroups: [{name: spare, instanceType: m5.large, desiredCapacity: 2}]\n\
         fargateProfiles: [{name: jobs, selectors: [{namespace: serverless}]}]\n";
@@ -323,14 +326,15 @@ fn fargate_profiles_of_a_cluster_config_are_kept_beside_the_nodes_of_a_dump() {
     assert!(err.contains("the ClusterConfig is left out but for its Fargate profiles"), "{err}");
     let (scenario, _) = nodecast::scenario::load(&place.path("own/scenario.yaml")).unwrap();
     let manifests = &scenario.policies[0].manifests;
-    let profiles: Vec<&str> = manifests.fargate_profiles.iter().map(|fargate_profile| fargate_profile.name.as_str()).collect();
+    let profiles: Vec<&str> =
+        manifests.fargate_profiles.iter().map(|fargate_profile| fargate_profile.name.as_str()).collect();
     assert_eq!(profiles, ["jobs"]);
     assert!(!manifests.node_groups.iter().any(|group| group.name.as_str() == "spare"));
     assert_eq!(scenario.region.as_str(), "eu-west-1", "the nodes say where they are");
 }
 
 #[test]
-fn a_dump_without_its_time_and_of_an_unknown_karpenter_says_what_stands_in() {
+fn dump_without_time_or_known_karpenter_reports_substitutes() {
     let dump = fs::read_to_string(DUMP).unwrap().replace("lastHeartbeatTime", "lastUpdateTime");
     let tag = dump.split("karpenter/controller:").nth(1).and_then(|rest| rest.split(['@', '\n', '"']).next()).unwrap();
     let draft = drafted(&dump.replace(&format!("karpenter/controller:{tag}"), "karpenter/controller:1.15.2")).unwrap();
@@ -351,7 +355,7 @@ fn a_dump_without_its_time_and_of_an_unknown_karpenter_says_what_stands_in() {
 }
 
 #[test]
-fn a_file_that_is_no_dump_is_answered_with_its_line_and_the_command_that_makes_one() {
+fn non_dump_file_error_shows_dump_command() {
     let nodes = small_yaml();
     let nodes = format!(
         "apiVersion: v1\nkind: List\nitems:\n- apiVersion{}",
@@ -381,7 +385,7 @@ fn a_file_that_is_no_dump_is_answered_with_its_line_and_the_command_that_makes_o
 }
 
 #[test]
-fn what_a_scenario_cannot_carry_is_said_in_a_warning_and_in_the_file() {
+fn unsupported_dump_content_is_warned_and_commented() {
     let more = "---\napiVersion: autoscaling.k8s.io/v1\nkind: VerticalPodAutoscaler\nmetadata: {name: v, namespace: default}\nspec: {targetRef: {apiVersion: apps/v1, kind: StatefulSet, name: postgres}}\n---\napiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: s, namespace: default}\nspec:\n  scaleTargetRef: {name: postgres}\n  triggers: [{type: kafka, metadata: {topic: t, consumerGroup: g, bootstrapServers: b, lagThreshold: \"5\"}}]\n---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: c}\n";
     let dump = small_yaml().replace("v1.33.4-eks-99d6cc0", "v1.99.1-eks-1") + more;
     let draft = drafted(&dump).unwrap();

@@ -85,7 +85,7 @@ fn replica_sets_of_missing_deployment_become_it() {
 }
 
 #[test]
-fn replica_set_of_its_own_takes_up_its_pods() {
+fn standalone_replica_set_adopts_its_pods() {
     let mut dump = nodes("web", 1, "m5.large", false, None) + &replica_set("my-cache", "cache", 2, None, None);
     for name in ["my-cache-x1", "my-cache-x2"] {
         let _ = write!(

@@ -137,7 +137,7 @@ fn nodes_cost_what_init_printed_per_hour() {
 }
 
 #[test]
-fn memory_of_a_load_in_cores_is_its_use() {
+fn memory_of_cpu_load_is_its_usage() {
     let memory = "{type: Resource, resource: {name: memory, target: {type: Utilization, averageUtilization: 70}}}";
     let dump = dump(20_893_676)
         .replace("averageUtilization: 60}}}]", &format!("averageUtilization: 60}}}}}}, {memory}]"))

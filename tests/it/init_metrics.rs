@@ -39,7 +39,7 @@ fn warnings(draft: &Draft) -> Vec<&str> {
 }
 
 #[test]
-fn a_workload_that_used_no_cpu_has_no_load() {
+fn workload_without_cpu_usage_has_no_load() {
     let idle = draft(&[("idle", CPU, NO_CPU, 2)]);
     assert_eq!(warnings(&idle), ["shop/idle has no load: its autoscaler measured that it used no CPU"]);
     let text = &idle.files[0].text;
@@ -54,7 +54,7 @@ fn a_workload_that_used_no_cpu_has_no_load() {
 }
 
 #[test]
-fn the_memory_of_a_workload_that_used_no_cpu_is_its_use() {
+fn idle_workload_memory_becomes_memory_usage() {
     let current = format!(
         "{{type: Resource, resource: {{name: memory, current: {{averageUtilization: 50, averageValue: \"268435456\"}}}}}}, {NO_CPU}"
     );
@@ -82,7 +82,7 @@ fn object(name: &str, more: &str) -> String {
 }
 
 #[test]
-fn metrics_of_one_name_keep_their_selectors_and_objects() {
+fn same_named_metrics_keep_selectors_and_objects() {
     let target = "target: {type: Value, value: \"100\"}";
     let two = draft(&[
         ("a", &external("a"), &read("a", "\"10\""), 2),
@@ -104,7 +104,7 @@ fn metrics_of_one_name_keep_their_selectors_and_objects() {
 }
 
 #[test]
-fn two_that_ask_for_the_same_and_read_something_else_are_warned_of() {
+fn conflicting_values_of_same_metric_warn() {
     let both = draft(&[("a", &external("q"), &read("q", "\"10\""), 2), ("b", &external("q"), &read("q", "\"30\""), 2)]);
     let said = warnings(&both);
     assert_eq!(said.len(), 1, "{said:?}");

@@ -143,7 +143,7 @@ fn every_pod_is_where_it_was(outcome: &Outcome, objects: &[Value]) {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn a_large_cluster_goes_on_as_it_was_at_the_end_of_a_day() {
+fn large_cluster_continues_from_end_of_day() {
     let place = Place::new();
     large_cluster(&place);
     let (scenario, _) = nodecast::scenario::load(&place.path("day/scenario.yaml")).unwrap();
@@ -239,19 +239,20 @@ fn cluster(manifests: &str, dump: &str, more: &str) -> Place {
 /// Messages of the events of a kind, with the node and the pod that they are about.
 fn told(outcome: &Outcome, kind: EventKind) -> Vec<String> {
     let this_event = outcome.record.events.iter().filter(|event| event.kind == kind);
-    this_event.map(|event| {
-        let node = event.node.map_or("", |node| outcome.record.nodes[node.index()].name.as_str());
-        let pod = event.pod.and_then(|pod| outcome.record.pods.name(pod)).unwrap_or_default();
-        format!("{node} {pod}: {}", event.message).trim().to_owned()
-    })
-    .collect()
+    this_event
+        .map(|event| {
+            let node = event.node.map_or("", |node| outcome.record.nodes[node.index()].name.as_str());
+            let pod = event.pod.and_then(|pod| outcome.record.pods.name(pod)).unwrap_or_default();
+            format!("{node} {pod}: {}", event.message).trim().to_owned()
+        })
+        .collect()
 }
 
 const NODE_GROUP: &str =
     "nodeGroups:\n  - { name: system, managed: true, instanceTypes: [m5.xlarge], min: 1, desired: 2, max: 4 }\n";
 
 #[test]
-fn each_controller_takes_up_its_own_and_makes_what_is_missing() {
+fn controllers_adopt_pods_and_create_missing_ones() {
     let stateful = "---
 apiVersion: apps/v1
 kind: StatefulSet
@@ -311,7 +312,7 @@ spec:
 }
 
 #[test]
-fn the_deadline_of_a_job_that_runs_already_counts_from_its_start() {
+fn running_job_deadline_counts_from_its_start() {
     let work = "activeDeadlineSeconds: 15600, template: {spec: {restartPolicy: Never, \
         containers: [{name: own, image: own, resources: {requests: {cpu: 100m, memory: 900Mi}}}]}}";
     let object = |kind: &str, name: &str, spec: &str| {
@@ -361,7 +362,7 @@ fn the_deadline_of_a_job_that_runs_already_counts_from_its_start() {
 }
 
 #[test]
-fn what_nobody_here_has_stays_and_what_another_policy_has_is_gone() {
+fn unmanaged_pods_stay_and_other_policy_nodes_go() {
     let manifests = deployment("web", 2);
     let dump = [
         node("n1", OF_POOL, 3),
@@ -396,7 +397,7 @@ fn what_nobody_here_has_stays_and_what_another_policy_has_is_gone() {
 }
 
 #[test]
-fn a_machine_of_fargate_takes_no_other_pod_and_goes_with_its_own() {
+fn dumped_fargate_node_serves_only_its_pod() {
     let dump = [
         node("s1", OF_GROUP, 3),
         node("f1", "eks.amazonaws.com/compute-type: fargate", 3),
@@ -425,7 +426,7 @@ fn a_machine_of_fargate_takes_no_other_pod_and_goes_with_its_own() {
 }
 
 #[test]
-fn a_node_past_its_age_limit_goes_and_an_edited_pool_makes_its_nodes_drift() {
+fn expired_dump_node_goes_and_edited_pool_drifts() {
     let dump = [
         node("young", OF_POOL, 29),
         node("old", OF_POOL, 30),
@@ -458,7 +459,7 @@ fn nodes_among_manifests_are_there_from_the_start() {
 }
 
 #[test]
-fn a_dump_without_nodes_is_an_error_that_shows_the_way_out() {
+fn dump_without_nodes_gets_helpful_error() {
     let place = cluster(&deployment("web", 1), &pod("by-hand", "n1", None, 100), "");
     let (out, err, code) = place.nodecast(&["validate", "scenario.yaml"]);
     assert_eq!((out.as_str(), code), ("", Some(2)));
@@ -489,7 +490,7 @@ fn first_hour(dump: &str) -> Outcome {
 }
 
 #[test]
-fn the_shipped_dumps_begin_quiet_but_for_what_their_air_calls_for() {
+fn shipped_dumps_start_with_only_cost_saving_moves() {
     let mut told = String::new();
     for dump in ["cluster.yaml", "small.json"] {
         let outcome = first_hour(dump);

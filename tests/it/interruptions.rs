@@ -80,7 +80,7 @@ fn the_handler_may_only_cordon_on_the_recommendation() {
 }
 
 #[test]
-fn where_no_pod_of_the_handler_runs_nothing_is_handled() {
+fn node_without_handler_pod_ignores_notice() {
     let elsewhere = "      nodeSelector: { alpha.eksctl.io/nodegroup-name: c-nodegroup }\n";
     let outcome = handled("drain", elsewhere);
     assert!(events(&outcome, EventKind::NodeTainted).is_empty() && victim(&outcome).drained.is_none());
@@ -89,7 +89,7 @@ fn where_no_pod_of_the_handler_runs_nothing_is_handled() {
 }
 
 #[test]
-fn two_that_act_on_the_same_notice_are_a_warning() {
+fn two_handlers_of_one_notice_warn() {
     let handler = "node_termination_handler: { daemon_set: kube-system/aws-node-termination-handler }";
     let twice = |policy: &str| {
         let outcome = run(&format!("{policy}, {handler}"), "");
@@ -102,7 +102,7 @@ fn two_that_act_on_the_same_notice_are_a_warning() {
 
 /// Two Spot instances in a pool whose events overlap: one is foreseen before another that comes sooner.
 #[test]
-fn a_recommendation_comes_when_its_event_is_foreseen_however_long_the_run_is() {
+fn rebalance_recommendation_is_independent_of_run_length() {
     let recommended = |duration: &str, seed: u64| -> Vec<(SimTime, Option<nodecast::domain::NodeId>)> {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("scenario.yaml");
@@ -129,7 +129,7 @@ fn a_recommendation_comes_when_its_event_is_foreseen_however_long_the_run_is() {
 
 /// EC2 takes an instance without a word, and the release that finds its node empty later clears it away.
 #[test]
-fn a_node_whose_instance_ec2_took_ended_by_that_whoever_clears_it_away() {
+fn node_reclaimed_by_ec2_ends_as_reclaimed() {
     let directory = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
     write(

@@ -20,7 +20,7 @@ fn error(place: &Place, words: &[&str]) -> serde_json::Value {
 }
 
 #[test]
-fn every_command_that_prints_json_answers_a_bad_scenario_with_json() {
+fn json_commands_report_bad_scenario_as_json() {
     let place = Place::new();
     let scenario = fs::read_to_string(place.path("scenario.yaml")).unwrap();
     place.put("broken.yaml", &scenario.replace("duration:", "durations:"));
@@ -59,7 +59,7 @@ fn every_command_that_prints_json_answers_a_bad_scenario_with_json() {
 }
 
 #[test]
-fn a_new_baseline_is_printed_as_it_is_written() {
+fn updated_baseline_is_printed_as_written() {
     let place = Place::new();
     let words = ["check", "--baseline", "baseline.json", "--update", "scenario.yaml", "--replications", "1"];
     let (out, err, code) = place.nodecast(&[&words[..], &["--format", "json", "--quiet"]].concat());

@@ -121,7 +121,7 @@ fn pending(outcome: &Outcome) -> usize {
 }
 
 #[test]
-fn a_pass_begins_a_second_after_the_last_new_pod_and_ten_after_the_first() {
+fn batch_window_ends_on_idle_or_maximum() {
     for (pods, gap, after_last, after_first) in [(1, 0, 1_000, 1_000), (3, 600, 1_000, 2_200), (20, 900, 0, 10_000)] {
         let mut steps = "timeline:\n".to_owned();
         for pod in 0..pods {
@@ -144,7 +144,7 @@ fn a_pass_begins_a_second_after_the_last_new_pod_and_ten_after_the_first() {
 }
 
 #[test]
-fn pods_that_trigger_during_a_launch_wait_for_the_next_trigger() {
+fn pods_arriving_during_launch_wait_for_next_batch() {
     let steps = "timeline:\n  - {at: 1s, scale: {workload: default/a, replicas: 1}}\n  \
         - {at: 2200ms, scale: {workload: default/b, replicas: 1}}\n";
     let cluster = Cluster::new("m5.large").deployment("a", 0, LARGE, "").deployment("b", 0, LARGE, "");
@@ -162,7 +162,7 @@ fn pods_that_trigger_during_a_launch_wait_for_the_next_trigger() {
 const WEB_BUDGET: &str = "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: web}\nspec: {RULE, selector: {matchLabels: {app: web}}}";
 
 #[test]
-fn the_pods_of_a_node_that_goes_move_to_one_new_node_and_its_daemons_do_not() {
+fn pods_of_deleted_node_share_one_new_node() {
     let daemon = "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: agent}\nspec:\n  selector: {matchLabels: {app: agent}}\n  \
         template:\n    metadata: {labels: {app: agent}}\n    spec:\n      \
         containers: [{name: a, image: a, resources: {requests: {cpu: 100m}}}]";
@@ -186,7 +186,7 @@ fn the_pods_of_a_node_that_goes_move_to_one_new_node_and_its_daemons_do_not() {
 }
 
 #[test]
-fn pods_that_their_budgets_never_let_go_get_no_new_node() {
+fn pods_blocked_by_pdb_get_no_new_node() {
     let two = format!("{}\n---\n{}", WEB_BUDGET, WEB_BUDGET.replace("name: web", "name: also"));
     for (budgets, nodes) in [
         (WEB_BUDGET.replace("RULE", "maxUnavailable: 0"), 1),
@@ -218,7 +218,7 @@ fn stuck(outcome: &Outcome) -> Vec<String> {
 }
 
 #[test]
-fn a_node_that_its_pods_do_not_leave_counts_as_draining_and_a_warning_says_what_keeps_it() {
+fn undrainable_node_is_warned_about_with_blocker() {
     let never = WEB_BUDGET.replace("RULE", "maxUnavailable: 0");
     let outcome = expiring("30m").manifest(&never).run();
     let budget = "NodePool default: at the end of the run a node has been draining for over 15 minutes and is still billed: PodDisruptionBudget default/web allows no disruptions; allow at least one disruption in that budget, or set `terminationGracePeriod` in the NodePool to force deletion after that time";
@@ -259,7 +259,7 @@ fn a_node_that_its_pods_do_not_leave_counts_as_draining_and_a_warning_says_what_
 }
 
 #[test]
-fn explain_says_what_keeps_a_node_from_being_drained() {
+fn explain_shows_drain_blockers() {
     let scenario = expiring("30m").manifest(&WEB_BUDGET.replace("RULE", "maxUnavailable: 0")).load();
     let ask = |minutes: i64| {
         let at = SimTime::ZERO + SimDuration::from_secs(minutes * 60);
@@ -285,7 +285,7 @@ fn short_of(pools: &str, time: &str) -> String {
 }
 
 #[test]
-fn where_a_type_has_run_out_smaller_ones_are_launched() {
+fn sold_out_type_launches_smaller_types() {
     // Only the large type has room for both pods, so the first pass asks for nothing else.
     let neuron = "cpu: 1, aws.amazon.com/neuron: 1";
     for (types, out, requests, instead) in [
@@ -301,7 +301,7 @@ fn where_a_type_has_run_out_smaller_ones_are_launched() {
 }
 
 #[test]
-fn where_a_preferred_zone_has_run_out_another_is_used() {
+fn sold_out_preferred_zone_uses_another() {
     let affinity = "affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: \
         {matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [us-east-1a]}]}}]}}";
     let mut cluster = Cluster::new("m5.large").deployment("web", 1, LARGE, affinity);
@@ -324,7 +324,7 @@ fn a_capacity_error_is_forgotten_after_three_minutes() {
 }
 
 #[test]
-fn when_no_spot_is_left_on_demand_is_launched() {
+fn no_spot_capacity_launches_on_demand() {
     let mut cluster = Cluster::new("m5.large").deployment("web", 1, LARGE, "");
     cluster.capacity_types = "spot, on-demand";
     let outcome = cluster.with(&short_of("capacity_type: spot", "")).run();
@@ -333,7 +333,7 @@ fn when_no_spot_is_left_on_demand_is_launched() {
 }
 
 #[test]
-fn a_claim_goes_at_once_when_there_is_no_capacity_and_after_five_minutes_when_calls_are_refused() {
+fn capacity_error_deletes_claim_at_once() {
     let cluster = || Cluster { duration: "12m", ..Cluster::new("m5.large") }.deployment("web", 1, LARGE, "");
     let life = |outcome: &Outcome| {
         let node = &outcome.record.nodes[0];
@@ -358,7 +358,7 @@ fn a_claim_goes_at_once_when_there_is_no_capacity_and_after_five_minutes_when_ca
 }
 
 #[test]
-fn a_node_that_has_not_registered_in_fifteen_minutes_is_replaced_and_one_that_is_never_ready_is_not() {
+fn unregistered_node_is_replaced_after_fifteen_minutes() {
     let stages = |register: &str, cni: &str| {
         format!("ec2: {{launch_latency: {{register: {register}, cni_ready: {cni}, spread: false}}}}\n")
     };
@@ -380,7 +380,7 @@ fn a_node_that_has_not_registered_in_fifteen_minutes_is_replaced_and_one_that_is
 }
 
 #[test]
-fn a_zone_without_capacity_holds_a_spread_up_only_while_it_is_the_emptiest() {
+fn zone_without_capacity_delays_spread_while_emptiest() {
     let spread = "topologySpreadConstraints: [{topologyKey: topology.kubernetes.io/zone, maxSkew: 1, \
         whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}]";
     let outage = "faults: [{at: 0s, for: 2m, zone_outage: {zone: us-east-1c}}]\n";

@@ -86,7 +86,7 @@ const EXTERNAL: &str =
     "  triggers:\n  - {type: external, name: told, metadata: {scalerAddress: \"queue:9090\", targetValue: \"5\"}}\n";
 
 #[test]
-fn a_window_in_another_time_zone_wakes_the_target_at_the_next_poll_and_lets_it_sleep_after_the_cooldown() {
+fn cron_trigger_in_time_zone_wakes_and_sleeps() {
     let window = "  maxReplicaCount: 20\n  triggers:\n  - type: cron\n    metadata: {timezone: Asia/Kolkata, start: 30 8 * * *, \
         end: 0 10 * * *, desiredReplicas: \"10\"}\n";
     let outcome = run("4h", "", &format!("{}{}", cluster(0), scaled_object(window)), &[]);
@@ -105,7 +105,7 @@ fn a_window_in_another_time_zone_wakes_the_target_at_the_next_poll_and_lets_it_s
 }
 
 #[test]
-fn a_value_above_its_target_is_divided_among_replicas_and_the_event_says_so() {
+fn external_value_is_divided_among_replicas() {
     let rest = told("{at: 0s, value: 0}, {at: 10m, value: 26}");
     let outcome = run(
         "30m",
@@ -128,7 +128,7 @@ fn a_value_above_its_target_is_divided_among_replicas_and_the_event_says_so() {
 }
 
 #[test]
-fn a_trigger_that_fails_too_often_falls_back_and_recovers() {
+fn repeatedly_failing_trigger_falls_back_and_recovers() {
     let rest = told("{at: 0s, value: 10}, {at: 5m, fails: true}, {at: 20m, value: 10}");
     let spec = format!("  minReplicaCount: 1\n  fallback: {{failureThreshold: 3, replicas: 7}}\n{EXTERNAL}");
     let outcome = run("40m", &rest, &format!("{}{}", cluster(1), scaled_object(&spec)), &[]);
@@ -145,14 +145,14 @@ fn a_trigger_that_fails_too_often_falls_back_and_recovers() {
 }
 
 #[test]
-fn without_a_fallback_a_failing_trigger_leaves_the_count_alone() {
+fn failing_trigger_without_fallback_keeps_replicas() {
     let rest = told("{at: 0s, value: 10}, {at: 5m, fails: true}");
     let outcome = run("40m", &rest, &format!("{}{}", cluster(1), scaled_object(EXTERNAL)), &[]);
     assert_eq!(changes(&outcome).last().map(|change| change.3), Some(2));
 }
 
 #[test]
-fn an_idle_count_is_left_for_the_minimum_and_kept_again_after_the_cooldown() {
+fn idle_replicas_return_after_cooldown() {
     let rest = told("{at: 0s, value: 0}, {at: 10m, value: 4}, {at: 15m, value: 0}");
     let spec = format!("  idleReplicaCount: 0\n  minReplicaCount: 3\n  cooldownPeriod: 60\n{EXTERNAL}");
     let outcome = run("30m", &rest, &format!("{}{}", cluster(0), scaled_object(&spec)), &[]);
@@ -170,7 +170,11 @@ fn a_workload_follows_the_pods_of_another() {
     let rest = "timeline: [{at: 10m, scale: {workload: leader, replicas: 12}}]";
     let outcome = run("30m", rest, &manifests, &[]);
     let this_change: Vec<_> = changes(&outcome).into_iter().filter(|change| change.1 == "Rescaled").collect();
-    assert_eq!(this_change.iter().map(|change| (change.2, change.3)).collect::<Vec<_>>(), [(1, 4), (4, 6)], "12 pods over 2");
+    assert_eq!(
+        this_change.iter().map(|change| (change.2, change.3)).collect::<Vec<_>>(),
+        [(1, 4), (4, 6)],
+        "12 pods over 2"
+    );
 }
 
 #[test]
@@ -185,7 +189,7 @@ fn a_formula_makes_one_metric_of_several_triggers() {
 }
 
 #[test]
-fn a_fallback_with_a_formula_is_a_multiple_of_the_formulas_target() {
+fn formula_fallback_is_multiple_of_its_target() {
     let triggers = "  triggers:\n  - {type: datadog, name: a, metadata: {query: x, queryValue: '50'}}\n  \
         - {type: datadog, name: b, metadata: {query: y, queryValue: '50'}}\n";
     let last = |target: &str, kind: &str| {
@@ -228,7 +232,7 @@ fn a_fallback_that_never_counts_is_warned_of() {
 }
 
 #[test]
-fn what_keda_refuses_of_triggers_is_refused_with_a_way_out() {
+fn invalid_keda_triggers_are_rejected_with_help() {
     let told = |trigger: &str| {
         let spec = format!("  minReplicaCount: 1\n  triggers: [{trigger}]\n");
         read_manifests(&Source::new("object.yaml", scaled_object(&spec))).map(|_| ()).map_err(|error| error.render())
@@ -249,7 +253,7 @@ fn what_keda_refuses_of_triggers_is_refused_with_a_way_out() {
 }
 
 #[test]
-fn a_misspelt_annotation_and_a_topic_in_the_environment_are_warned_of() {
+fn misspelt_keda_annotation_is_warned_about() {
     let warnings = |annotations: &str, topic: &str| {
         let spec =
             format!("  triggers: [{{type: kafka, metadata: {{bootstrapServers: b, consumerGroup: g, {topic}}}}}]\n");
@@ -271,7 +275,7 @@ fn a_misspelt_annotation_and_a_topic_in_the_environment_are_warned_of() {
 }
 
 #[test]
-fn a_queue_whose_name_is_in_the_environment_keeps_kedas_target() {
+fn queue_name_from_environment_keeps_default_target() {
     for (trigger, last) in [
         ("{type: aws-sqs-queue, metadata: {queueURLFromEnv: URL, awsRegion: us-east-1}}", 8),
         ("{type: kafka, metadata: {bootstrapServersFromEnv: B, topicFromEnv: T, consumerGroupFromEnv: G}}", 4),
@@ -286,7 +290,7 @@ fn a_queue_whose_name_is_in_the_environment_keeps_kedas_target() {
 }
 
 #[test]
-fn a_pause_sets_its_count_deletes_the_autoscaler_and_ends() {
+fn paused_scaled_object_sets_count_and_deletes_hpa() {
     let rest = format!(
         "{}\ntimeline: [{{at: 10m, manifests: [paused.yaml]}}, {{at: 20m, manifests: [again.yaml]}}]",
         told("{at: 0s, value: 20}")
@@ -317,7 +321,7 @@ fn a_paused_direction_stays_shut() {
 }
 
 #[test]
-fn an_autoscaler_reads_what_the_scenario_states_of_an_external_and_an_object_metric() {
+fn hpa_reads_explicit_external_and_object_metrics() {
     let metric = |source: &str| {
         format!(
             "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {{name: h}}\nspec:\n  \
@@ -341,7 +345,7 @@ fn an_autoscaler_reads_what_the_scenario_states_of_an_external_and_an_object_met
 }
 
 #[test]
-fn a_trigger_that_nothing_serves_is_warned_of_and_fails() {
+fn unserved_trigger_warns_and_fails() {
     let outcome = run("10m", "", &format!("{}{}", cluster(1), scaled_object(EXTERNAL)), &[]);
     assert_eq!(
         &*outcome.warnings[0],
@@ -353,7 +357,7 @@ fn a_trigger_that_nothing_serves_is_warned_of_and_fails() {
 
 /// Errors of one ScaledObject after the other, whose `spec` below the target is each mistake.
 #[test]
-fn every_mistake_in_a_scaled_object_is_shown_with_its_place() {
+fn scaled_object_errors_show_their_place() {
     let cron = |fields: &str| format!("  triggers:\n  - type: cron\n    metadata: {{{fields}}}\n");
     let mistakes = [
         "  minReplicaCount: 5\n  maxReplicaCount: 3\n  triggers: [{type: redis, metadata: {listName: l}}]\n".to_owned(),
@@ -400,7 +404,7 @@ fn prometheus(query: &str) -> String {
 }
 
 #[test]
-fn a_rate_follows_the_load_up_and_down_while_a_raw_counter_stays() {
+fn rate_query_follows_load_but_counter_does_not() {
     let rest = format!("{LOAD}prometheus: {{scrape_interval: 15s, istio: [{{workload: worker}}]}}");
     let rate = prometheus("sum(rate(istio_requests_total{destination_app=\"worker\"}[1m]))");
     let outcome = run("40m", &rest, &format!("{}{rate}", cluster(1)), &[]);
@@ -433,7 +437,7 @@ fn both_reporters_count_the_same_requests() {
 }
 
 #[test]
-fn while_prometheus_is_down_the_trigger_fails_and_the_count_stays() {
+fn prometheus_outage_fails_trigger_and_keeps_replicas() {
     let rest = format!(
         "{LOAD}prometheus: {{scrape_interval: 15s, istio: [{{workload: worker}}], outages: [{{at: 14m, for: 20m}}]}}"
     );
@@ -446,7 +450,7 @@ fn while_prometheus_is_down_the_trigger_fails_and_the_count_stays() {
 }
 
 #[test]
-fn an_autoscaler_reads_a_metric_of_its_pods_through_the_adapter_once_that_knows_it() {
+fn hpa_reads_pod_metric_after_adapter_relist() {
     let hpa = "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: h}\nspec:\n  \
         scaleTargetRef: {kind: Deployment, name: worker}\n  maxReplicas: 10\n  metrics:\n  - {type: Pods, pods: {metric: \
         {name: rps}, target: {type: AverageValue, averageValue: \"10\"}}}\n";
@@ -478,7 +482,7 @@ fn a_query_that_finds_nothing_is_warned_of() {
 }
 
 #[test]
-fn a_query_that_is_not_answered_is_warned_of_with_its_place_and_one_that_keda_cannot_read_is_a_mistake() {
+fn unsupported_query_warns_and_unparsable_query_fails() {
     let mut report = String::new();
     for query in ["histogram_quantile(0.9, a)", "sum(rate(a[5m])", "a{b=c}", "topk(3, a)"] {
         let read = read_manifests(&Source::new("object.yaml", prometheus(query))).unwrap();
@@ -490,7 +494,7 @@ fn a_query_that_is_not_answered_is_warned_of_with_its_place_and_one_that_keda_ca
 }
 
 #[test]
-fn a_type_that_keda_does_not_know_is_warned_of_with_what_may_be_meant() {
+fn unknown_trigger_type_warns_with_suggestion() {
     let mut report = String::new();
     for kind in ["promethues", "our-queue"] {
         let trigger = format!("  triggers: [{{type: {kind}, metadata: {{threshold: '2'}}}}]\n");
@@ -501,7 +505,7 @@ fn a_type_that_keda_does_not_know_is_warned_of_with_what_may_be_meant() {
 }
 
 #[test]
-fn what_of_a_trigger_is_left_out_is_warned_of_with_its_place() {
+fn ignored_trigger_fields_are_warned_about() {
     let trigger = "  triggers:\n  - {type: kafka, metadata: {bootstrapServers: b, consumerGroup: g, topic: t, lagTreshold: \"5\", \
         partitionLimitation: 1-3, passwordFromEnv: P}}\n  - {type: external, metadata: {scalerAddress: s, targetValue: \"5\", anything: goes}}\n";
     let objects = read_manifests(&Source::new("object.yaml", scaled_object(trigger))).unwrap();
@@ -510,7 +514,7 @@ fn what_of_a_trigger_is_left_out_is_warned_of_with_its_place() {
 }
 
 #[test]
-fn a_cpu_trigger_is_read_from_metrics_server_by_the_autoscaler() {
+fn cpu_trigger_uses_metrics_server() {
     let load = "load: [{workload: worker, at: 5m, requests: {constant: 40}, service: {cpu_per_request: 10ms, concurrency: 50}}]";
     let spec = "  minReplicaCount: 1\n  triggers: [{type: cpu, metricType: Utilization, metadata: {value: \"50\"}}]\n";
     let outcome = run("30m", load, &format!("{}{}", cluster(1), scaled_object(spec)), &[]);
@@ -538,7 +542,7 @@ fn cached_values_are_those_of_the_last_poll() {
 }
 
 #[test]
-fn from_1_37_on_an_autoscaler_goes_to_zero_and_back_by_itself_and_looks_at_once() {
+fn hpa_1_37_scales_to_zero_and_back() {
     let hpa = "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: h}\nspec:\n  \
         scaleTargetRef: {kind: Deployment, name: worker}\n  minReplicas: 0\n  maxReplicas: 10\n  metrics:\n  - {type: External, \
         external: {metric: {name: depth}, target: {type: AverageValue, averageValue: \"10\"}}}\n";
@@ -561,7 +565,7 @@ fn from_1_37_on_an_autoscaler_goes_to_zero_and_back_by_itself_and_looks_at_once(
 }
 
 #[test]
-fn two_autoscalers_of_one_workload_are_warned_of_and_neither_scales_it() {
+fn conflicting_hpas_warn_and_do_not_scale() {
     let hpa = "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: h}\nspec:\n  \
         scaleTargetRef: {kind: Deployment, name: worker}\n  maxReplicas: 10\n";
     let rest = told("{at: 0s, value: 30}");
@@ -573,7 +577,7 @@ fn two_autoscalers_of_one_workload_are_warned_of_and_neither_scales_it() {
 }
 
 #[test]
-fn an_external_trigger_without_a_target_is_warned_of_where_it_stands() {
+fn external_trigger_without_target_is_warned_about() {
     let warned = |metadata: &str| {
         let trigger =
             format!("  triggers:\n  - {{type: external, metadata: {{scalerAddress: \"queue:9090\"{metadata}}}}}\n");

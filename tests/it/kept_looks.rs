@@ -7,7 +7,7 @@ use crate::reserved_capacity::run_file;
 /// Three nodes that nothing can take the place of, of which the budget lets one go at a time. The first holds two pods, so that
 /// it costs most to disturb at first and least from the thirty-third minute on, when less of its life is left than of the others'.
 #[test]
-fn the_order_of_candidates_that_time_changes_is_no_part_of_what_single_node_consolidation_found() {
+fn single_node_cache_ignores_candidate_order() {
     let directory = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
     write(

@@ -42,7 +42,7 @@ fn plugin(place: &Place, arguments: &[&str]) -> (String, String, Option<i32>, Ve
 }
 
 #[test]
-fn the_plugin_asks_for_the_kinds_that_init_reads_and_for_no_other() {
+fn plugin_requests_exactly_the_init_kinds() {
     let script = fs::read_to_string(PLUGIN).unwrap();
     let list = |name: &str| -> Vec<String> {
         let (_, rest) = script.split_once(&format!("\n{name}=\"")).unwrap();
@@ -59,7 +59,7 @@ fn the_plugin_asks_for_the_kinds_that_init_reads_and_for_no_other() {
 }
 
 #[test]
-fn a_scenario_is_made_of_the_cluster_that_kubectl_shows() {
+fn plugin_creates_scenario_from_current_cluster() {
     let place = Place::new();
     let words = ["init", "own", "--exclude-namespace", "a", "--exclude-namespace=b", "--context", "prod", "--region"];
     let (out, err, code, asked) = plugin(&place, &[&words[..], &["eu-west-1"]].concat());
@@ -80,7 +80,7 @@ fn a_scenario_is_made_of_the_cluster_that_kubectl_shows() {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn questions_about_the_cluster_as_it_stands_are_handed_on() {
+fn plugin_forwards_questions_about_current_cluster() {
     let place = Place::new();
     let (out, err, code, _) = plugin(&place, &["pack", "--format", "json"]);
     assert_eq!(code, Some(0), "{out}{err}");

@@ -94,7 +94,7 @@ fn halved(karpenter: &'static str, capacity_type: &'static str) -> Outcome {
 }
 
 #[test]
-fn a_node_whose_pods_fit_elsewhere_goes_once_the_cluster_was_left_alone() {
+fn legacy_consolidation_deletes_node_in_quiet_cluster() {
     for karpenter in ["v0.16.0", "v0.18.1", "v0.22.1"] {
         let outcome = halved(karpenter, "on-demand");
         let ends = [("m5.xlarge", Some(NodeEnd::Underutilized)), ("m5.xlarge", None)];
@@ -108,7 +108,7 @@ fn a_node_whose_pods_fit_elsewhere_goes_once_the_cluster_was_left_alone() {
 }
 
 #[test]
-fn a_node_is_replaced_by_a_cheaper_one_which_is_there_before_it_goes() {
+fn legacy_replacement_is_ready_before_deletion() {
     for karpenter in ["v0.16.0", "v0.22.1"] {
         let outcome = Cluster::new(karpenter, CONSOLIDATION, 2, &[(5, "web", 1)]).run();
         assert_eq!(lives(&outcome), [("m5.xlarge", Some(NodeEnd::Underutilized)), ("m5.large", None)], "{karpenter}");
@@ -120,7 +120,7 @@ fn a_node_is_replaced_by_a_cheaper_one_which_is_there_before_it_goes() {
 }
 
 #[test]
-fn a_spot_node_is_not_replaced_by_another_but_may_be_removed() {
+fn legacy_spot_node_is_removed_but_not_replaced() {
     let shrunk = Cluster::new("v0.16.0", CONSOLIDATION, 2, &[(5, "web", 1)]);
     let outcome = Cluster { capacity_type: "spot", ..shrunk }.run();
     assert_eq!(lives(&outcome), [("m5.xlarge", None)], "the node of the last pod stays as large as it is");
@@ -140,7 +140,7 @@ fn all_empty_nodes_go_in_one_command() {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn nothing_else_is_removed_before_the_last_node_is_gone() {
+fn legacy_consolidation_waits_for_previous_node_removal() {
     // Four nodes of two pods each, of which one each is left: two nodes can go. Where the pods left share nodes, empty ones go.
     const STEPS: &[(u32, &str, u32)] = &[(5, "web", 1), (5, "b", 1), (5, "c", 1), (5, "d", 1)];
     let times = |karpenter, seed| {
@@ -164,7 +164,7 @@ fn nothing_else_is_removed_before_the_last_node_is_gone() {
 }
 
 #[test]
-fn a_pod_that_nothing_controls_keeps_its_node_up_to_v0_18() {
+fn bare_pod_blocks_consolidation_until_v0_18() {
     const BARE: &str = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: bare}\nspec:\n  \
         containers: [{name: app, image: app, resources: {requests: {cpu: 1500m, memory: 1Gi}}}]\n";
     let with = |karpenter| {
@@ -175,7 +175,7 @@ fn a_pod_that_nothing_controls_keeps_its_node_up_to_v0_18() {
 }
 
 #[test]
-fn a_restless_cluster_is_left_alone_for_three_minutes() {
+fn unstable_cluster_pauses_consolidation_for_three_minutes() {
     // A pod that fits no type waits for ever.
     const LARGE: &str = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: large}\nspec:\n  replicas: 1\n  \
         selector: {matchLabels: {app: large}}\n  template:\n    metadata: {labels: {app: large}}\n    spec:\n      \
@@ -187,7 +187,7 @@ fn a_restless_cluster_is_left_alone_for_three_minutes() {
 }
 
 #[test]
-fn releases_before_consolidation_say_that_they_do_not_know_it() {
+fn releases_before_consolidation_warn_about_it() {
     let outcome = Cluster::new("v0.6.3", CONSOLIDATION, 2, &[(20, "web", 0)]).run();
     assert!(removed(&outcome).is_empty());
     assert!(outcome.warnings.iter().any(|warning| warning.contains("Karpenter v0.6.3 does not know `consolidation`")));
@@ -196,7 +196,7 @@ fn releases_before_consolidation_say_that_they_do_not_know_it() {
 }
 
 #[test]
-fn a_node_expires_at_its_age_and_its_pods_wait_for_another() {
+fn legacy_node_expires_and_pods_wait() {
     for karpenter in ["v0.6.3", "v0.16.0", "v0.22.1"] {
         let outcome = Cluster::new(karpenter, "ttlSecondsUntilExpired: 1800", 2, &[]).run();
         let [old, new] = &outcome.record.nodes[..] else { panic!("{karpenter}: {:?}", lives(&outcome)) };

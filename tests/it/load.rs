@@ -66,7 +66,7 @@ fn arrivals(plan: &LoadPlan, seconds: f64) -> f64 {
 }
 
 #[test]
-fn clients_of_a_closed_loop_that_may_fail_are_taken_one_by_one_or_said_to_wait() {
+fn small_fallible_closed_loop_is_simulated_exactly() {
     let of = |requests: &str, service: &str| {
         let (plan, warnings) = warned_plan(requests, service, "1h", 1);
         (plan.exact, warnings.iter().any(|text| text.contains("neither time out (`timeout`) nor are rejected")))
@@ -80,7 +80,7 @@ fn clients_of_a_closed_loop_that_may_fail_are_taken_one_by_one_or_said_to_wait()
 }
 
 #[test]
-fn every_kind_of_load_asks_for_what_it_says() {
+fn each_load_kind_requests_its_configured_amount() {
     let cases = [
         ("{constant: 5}", 59.0 * 60.0 * 5.0),
         ("{constant: 5, scale: 2}", 59.0 * 60.0 * 10.0),
@@ -123,7 +123,7 @@ fn growth_over_a_year_compounds() {
 }
 
 #[test]
-fn uncertain_demand_differs_from_seed_to_seed_and_is_the_same_for_one_seed() {
+fn uncertain_demand_varies_only_by_seed() {
     let requests = "{constant: 100, uncertainty: {factor: 20%, noise: 10%}}";
     let total = |seed| arrivals(&plan(requests, "1h", seed), 3_600.0);
     assert!((total(1) - total(1)).abs() < f64::EPSILON);
@@ -165,7 +165,7 @@ fn the_recorded_curves_can_be_read() {
 }
 
 #[test]
-fn an_autoscaler_on_memory_follows_the_requests_in_flight() {
+fn memory_hpa_follows_requests_in_flight() {
     let directory = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
     let autoscaler = "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec:\n  \
@@ -202,7 +202,7 @@ fn warnings_of(requests: &str, more: &str, duration: &str, files: &[(&str, &str)
 }
 
 #[test]
-fn a_record_that_leaves_a_load_without_requests_is_warned_of() {
+fn load_record_without_requests_is_warned_about() {
     let rows = |first: i64, count: i64| -> String {
         (0..count).map(|row| format!("{},100\n", first + row * 3_600)).collect::<String>()
     };

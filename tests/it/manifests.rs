@@ -33,7 +33,7 @@ fn every_file_read_is_listed_with_its_hash() {
 }
 
 #[test]
-fn what_is_left_out_is_named_once_with_its_place() {
+fn ignored_objects_are_listed_once_with_place() {
     let objects = manifests(
         "apiVersion: node.k8s.io/v1
 kind: RuntimeClass
@@ -62,7 +62,7 @@ spec:
 }
 
 #[test]
-fn a_readiness_gate_that_nobody_is_known_to_open_is_a_warning() {
+fn unknown_readiness_gate_is_warned_about() {
     let pod = |gate: &str| {
         manifests(&format!(
             "apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec: {{readinessGates: [{{conditionType: {gate}}}], containers: []}}\n"
@@ -75,7 +75,7 @@ fn a_readiness_gate_that_nobody_is_known_to_open_is_a_warning() {
 }
 
 #[test]
-fn the_kubectl_autoscale_form_of_an_autoscaler_is_one_utilization_target() {
+fn kubectl_autoscale_hpa_is_one_utilization_target() {
     let scenario = eks_101();
     let Action::Apply(objects) = &scenario.timeline[2].action else { panic!("the third step applies") };
     let hpa = &objects.autoscalers[0];
@@ -112,7 +112,7 @@ spec: {maxReplicas: 3, scaleTargetRef: {kind: Deployment, name: wbe}}
 ";
 
 #[test]
-fn the_v1beta1_name_of_a_consolidation_policy_is_warned_of_in_v1_alone() {
+fn v1_warns_about_beta_consolidation_policy() {
     let warnings = |version: &str, policy: &str| {
         let pool = format!(
             "apiVersion: {version}
@@ -139,7 +139,7 @@ spec: {{role: nodes}}
 }
 
 #[test]
-fn a_provisioner_under_a_release_that_reads_none_is_warned_of() {
+fn provisioner_in_release_without_provisioners_warns() {
     let pool = "apiVersion: karpenter.sh/v1alpha5
 kind: Provisioner
 metadata: {name: old}
@@ -168,14 +168,15 @@ spec: {subnetSelector: {a: b}}
     );
     let text = "name: old\nregion: us-east-1\nduration: 1h\nmanifests: [pool.yaml]\n";
     let (scenario, told) = load(&[("scenario.yaml", text), ("pool.yaml", &both)]);
-    let left: Vec<&str> = scenario.policies[0].manifests.node_pools.iter().map(|node_pool| node_pool.name.as_str()).collect();
+    let left: Vec<&str> =
+        scenario.policies[0].manifests.node_pools.iter().map(|node_pool| node_pool.name.as_str()).collect();
     assert_eq!(left, ["new"]);
     assert!(told.iter().any(|item| item.starts_with("Provisioner old is left out: Karpenter v1.13")), "{told:?}");
     assert_eq!(warnings("versions: {karpenter: v0.32}\n"), Vec::<String>::new());
 }
 
 #[test]
-fn objects_that_appear_later_get_their_priority_and_dangling_references_are_named() {
+fn later_objects_get_priority_and_dangling_references_warn() {
     let (scenario, warnings) = load(&[
         (
             "scenario.yaml",
@@ -215,7 +216,7 @@ spec: {template: {spec: {nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeC
 }
 
 #[test]
-fn every_kind_of_load_is_read_against_the_start_of_the_run() {
+fn load_times_are_relative_to_run_start() {
     let (scenario, _) = load(&[
         (
             "scenario.yaml",
@@ -278,7 +279,7 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: c, 
 ";
 
 #[test]
-fn each_create_of_a_generated_name_is_a_job_of_its_own_whenever_it_happens() {
+fn each_generated_job_creation_is_separate() {
     let (scenario, warnings) = load(&[
         (
             "scenario.yaml",
@@ -303,7 +304,7 @@ timeline: [{at: 5m, manifests: [job.yaml]}, {at: 10m, manifests: [job.yaml]}]
 }
 
 #[test]
-fn jobs_that_are_suspended_need_no_run_time_until_a_step_resumes_them() {
+fn suspended_jobs_need_no_run_time() {
     let suspended = "apiVersion: batch/v1
 kind: Job
 metadata: {name: once}

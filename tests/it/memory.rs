@@ -69,7 +69,7 @@ fn most(place: &Place, duration: &str) -> Result<(u64, u64), Box<dyn Error>> {
 }
 
 #[test]
-fn a_pod_that_is_gone_takes_no_more_than_a_kilobyte() -> Result<(), Box<dyn Error>> {
+fn removed_pod_uses_at_most_one_kilobyte() -> Result<(), Box<dyn Error>> {
     let place = Place::new();
     place.put("scenario.yaml", SCENARIO);
     place.put("objects.yaml", OBJECTS);

@@ -117,7 +117,7 @@ pub(crate) fn origins(outcome: &Outcome) -> Vec<String> {
 }
 
 #[test]
-fn karpenter_takes_the_place_of_the_groups_without_an_edit() {
+fn karpenter_replaces_node_groups_without_edits() {
     let place = Place::new();
     place.put("cluster.yaml", &dump());
     let (_, err, code) = place.nodecast(&["init", "own", "--from", "cluster.yaml"]);
@@ -172,7 +172,7 @@ fn selecting() -> String {
 }
 
 #[test]
-fn new_nodes_have_the_labels_that_pods_select_by_whoever_gave_them() {
+fn new_nodes_have_labels_that_pods_select() {
     let place = Place::new();
     place.put("cluster.yaml", &selecting());
     let (_, err, code) = place.nodecast(&["init", "own", "--from", "cluster.yaml"]);
@@ -182,7 +182,13 @@ fn new_nodes_have_the_labels_that_pods_select_by_whoever_gave_them() {
         labels.iter().map(|(key, value)| format!("{key}={value}")).collect()
     };
     let group = |name: &str| {
-        scenario.policies[0].manifests.node_groups.iter().find(|node_group| node_group.name.as_str() == name).unwrap().clone()
+        scenario.policies[0]
+            .manifests
+            .node_groups
+            .iter()
+            .find(|node_group| node_group.name.as_str() == name)
+            .unwrap()
+            .clone()
     };
     let workers = shown(&group("workers").labels);
     assert!(workers.contains(&"alpha.eksctl.io/nodegroup-name=workers".to_owned()), "{workers:?}");

@@ -70,7 +70,7 @@ fn group(min: u32, max: u32) -> String {
 }
 
 #[test]
-fn the_scheduler_goes_by_the_labels_that_a_namespace_has_when_it_looks() {
+fn scheduler_uses_current_namespace_labels() {
     let more = group(3, 3) + "policies: [{ name: fixed, autoscaler: none }]";
     let becomes_own = simulate("b", "a", &more);
     let (counts, waiting) = places(&becomes_own);
@@ -84,7 +84,7 @@ fn the_scheduler_goes_by_the_labels_that_a_namespace_has_when_it_looks() {
 }
 
 #[test]
-fn autoscalers_go_by_the_labels_that_a_namespace_has_when_they_look() {
+fn autoscalers_use_current_namespace_labels() {
     let grows = group(1, 9) + "policies: [{ name: ca, autoscaler: cluster-autoscaler }]";
     let karpenter = "policies: [{ name: karpenter, autoscaler: karpenter }]";
     for more in [grows.as_str(), karpenter] {

@@ -77,7 +77,7 @@ fn check(outcome: &Outcome) {
 }
 
 #[test]
-fn with_half_the_price_off_what_nobody_requested_is_not_more_than_the_bill() {
+fn idle_cost_stays_within_discounted_bill() {
     let outcome = run(0, "billing: {control_plane: 0, discount: 50%}");
     let cost = Summary::from_outcome(&outcome).cost;
     assert!((cost.idle.share - 1.0).abs() < 1e-6 && (cost.idle.amount - cost.total).abs() < 1e-9, "{cost:?}");
@@ -85,7 +85,7 @@ fn with_half_the_price_off_what_nobody_requested_is_not_more_than_the_bill() {
 }
 
 #[test]
-fn a_reservation_with_a_free_place_is_in_the_timeline_and_beside_the_nodes() {
+fn unused_reservation_cost_is_separate_from_nodes() {
     let outcome = run(
         0,
         "spot: {interruptions: none}, billing: {control_plane: 0}, capacity_reservations: [{type: m5.large, zone: us-east-1a, count: 3}]",
@@ -136,7 +136,7 @@ proptest! {
     #![proptest_config(proptest::test_runner::Config { cases: proptest::test_runner::Config::default().cases / 6, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn shares_lie_between_0_and_1_and_sums_are_the_bill_whatever_is_bought(replicas in 0_u32..40, ec2 in bought()) {
+    fn cost_shares_are_valid_for_any_commitment(replicas in 0_u32..40, ec2 in bought()) {
         check(&run(replicas, &ec2));
     }
 }

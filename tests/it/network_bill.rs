@@ -58,10 +58,14 @@ fn amount(summary: &Summary, item: &str) -> f64 {
 }
 
 #[test]
-fn services_and_ingresses_call_for_load_balancers_that_carry_their_requests() {
+fn services_and_ingresses_create_billed_load_balancers() {
     let this_summary = summary("2026-06-10T00:00:00Z", "1.36", "");
     // Ten hours of one of each kind at 0.0225. Some 360,000 requests of 20 kB are 7.2 GB at 0.006; nothing is known of what the Ingress carries.
-    assert!((amount(&this_summary, "load balancers") - 0.45).abs() < 1e-9, "{}", amount(&this_summary, "load balancers"));
+    assert!(
+        (amount(&this_summary, "load balancers") - 0.45).abs() < 1e-9,
+        "{}",
+        amount(&this_summary, "load balancers")
+    );
     let capacity = amount(&this_summary, "load balancer capacity units");
     assert!((capacity / 0.0432 - 1.0).abs() < 0.05, "{capacity}");
     let network = amount(&this_summary, "load balancers") + capacity;
@@ -72,7 +76,7 @@ fn services_and_ingresses_call_for_load_balancers_that_carry_their_requests() {
 }
 
 #[test]
-fn a_load_balancer_that_a_timeline_brings_or_takes_away_is_billed_while_it_is_there() {
+fn timeline_load_balancer_is_billed_while_it_exists() {
     let costs = |later: &str| {
         let timeline = "timeline: [{ at: 4h, manifests: [later.yaml] }]\n";
         let outcome = outcome("2026-06-10T00:00:00Z", "1.36", timeline, later);
@@ -97,7 +101,7 @@ fn a_load_balancer_that_a_timeline_brings_or_takes_away_is_billed_while_it_is_th
 }
 
 #[test]
-fn a_load_balancer_stays_what_it_was_made_as_and_is_billed_by_begun_hours_if_it_goes() {
+fn load_balancer_kind_is_fixed_at_creation() {
     let controller = "apiVersion: apps/v1
 kind: Deployment
 metadata: { name: aws-load-balancer-controller, namespace: kube-system }
@@ -165,7 +169,7 @@ spec: { replicas: 0, selector: { matchLabels: { app: c } }, template: { metadata
 }
 
 #[test]
-fn a_step_that_changes_the_class_of_a_load_balancer_is_refused() {
+fn changing_load_balancer_class_is_rejected() {
     let directory = tempfile::tempdir().unwrap();
     let put = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
     put("shop.yaml", SERVICES);
@@ -184,7 +188,7 @@ fn a_step_that_changes_the_class_of_a_load_balancer_is_refused() {
 }
 
 #[test]
-fn extended_support_begins_on_the_day_of_the_calendar_and_ends_with_an_upgrade() {
+fn extended_support_starts_by_date_until_upgrade() {
     // Standard support of 1.31 ended on 2025-11-26: five of the ten hours lie beyond.
     let across = summary("2025-11-25T19:00:00Z", "1.31", "");
     assert!((amount(&across, "extended support") - 2.5).abs() < 1e-9, "{}", amount(&across, "extended support"));
@@ -196,7 +200,7 @@ fn extended_support_begins_on_the_day_of_the_calendar_and_ends_with_an_upgrade()
 }
 
 #[test]
-fn a_stated_price_without_the_surcharge_of_extended_support_is_warned_of() {
+fn control_plane_price_without_surcharge_is_warned_about() {
     let said = |start: &str, price: &str| {
         let billing = format!("ec2: {{ billing: {{ control_plane: {price} }} }}\n");
         let texts = outcome(start, "1.31", &billing, "").warnings.texts();
@@ -211,7 +215,7 @@ fn a_stated_price_without_the_surcharge_of_extended_support_is_warned_of() {
 }
 
 #[test]
-fn a_node_group_of_windows_has_a_larger_root_volume() {
+fn windows_node_group_has_larger_root_volume() {
     let group = |family: &str| {
         let more = format!("nodeGroups: [{{ name: more, instanceType: m5.large, desired: 1{family} }}]\n");
         amount(&summary("2026-03-01T00:00:00Z", "1.36", &more), "root volume")
@@ -224,17 +228,21 @@ fn a_node_group_of_windows_has_a_larger_root_volume() {
 }
 
 #[test]
-fn nodes_of_public_subnets_pay_for_their_addresses_and_near_calls_do_not_leave_their_zone() {
+fn public_subnet_nodes_pay_for_addresses() {
     let subnets = "ec2:\n  network: { subnets: [{ zone: us-east-1a, cidr: 10.0.0.0/20, public: true }, { zone: us-east-1b, cidr: 10.0.16.0/20 }] }\n  \
                    billing: { cross_zone: {} }\n";
     let summary = summary("2026-06-10T00:00:00Z", "1.36", subnets);
     let node = 0.005 * 10.0;
-    assert!((amount(&summary, "public IPv4") - node).abs() < 1e-6, "one of two nodes: {}", amount(&summary, "public IPv4"));
+    assert!(
+        (amount(&summary, "public IPv4") - node).abs() < 1e-6,
+        "one of two nodes: {}",
+        amount(&summary, "public IPv4")
+    );
     assert!(amount(&summary, "cross-zone transfer").abs() < 1e-9, "its Service keeps calls near");
 }
 
 #[test]
-fn in_china_what_is_stated_is_billed_and_what_is_not_is_named_in_one_warning() {
+fn china_bills_set_prices_and_warns_of_others() {
     let scenario = |billing: &str| {
         let directory = tempfile::tempdir().unwrap();
         let text = format!(

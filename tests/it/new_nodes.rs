@@ -84,7 +84,7 @@ fn pods_outside_host_network_wait_for_the_plugin() {
 }
 
 #[test]
-fn pods_bound_before_the_driver_reports_pass_the_attach_limit() {
+fn early_bound_pods_exceed_volume_attach_limit() {
     // m5.large attaches 25 volumes besides its root volume, and takes 29 pods.
     let pool = |template: &str| pool("m5.large", template, AL2023);
     let driver = daemon_set("ebs-csi-node", false);

@@ -28,7 +28,7 @@ fn place(keys: &str, objects: &str) -> Place {
 }
 
 #[test]
-fn an_edit_of_a_key_that_means_nothing_is_refused_before_anything_runs() {
+fn edit_of_unknown_key_fails_before_run() {
     let place = Place::new();
     for (edit, words) in [
         ("NodePool[default].spec.disrupton.consolidateAfter=5m", "unknown key `disrupton` in a NodePool's spec"),
@@ -52,14 +52,14 @@ fn an_edit_of_a_key_that_means_nothing_is_refused_before_anything_runs() {
 }
 
 #[test]
-fn an_edit_of_an_object_that_is_not_simulated_is_refused() {
+fn edit_of_unsimulated_object_is_rejected() {
     let policy = "---\napiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: web}\n";
     let err = refused(&place("", policy), &["diff", "scenario.yaml", "--set", "NetworkPolicy[web].spec.x=1"]);
     assert!(err.contains("`NetworkPolicy[web].spec.x` has no effect: this kind is not simulated"), "{err}");
 }
 
 #[test]
-fn a_shorter_run_leaves_out_what_it_does_not_reach_and_says_so() {
+fn shorter_run_warns_about_unreached_steps() {
     let later = "timeline: [{at: 8m, scale: {workload: shop/web, replicas: 3}}]\nfaults: [{at: 9m, spot_interruption: {fraction: 1}}]\n";
     let place = place(later, "");
     assert_eq!(warned(&place), "");
@@ -117,7 +117,7 @@ spec:
 }
 
 #[test]
-fn a_missing_baseline_is_told_without_the_systems_number() {
+fn missing_baseline_error_has_no_errno() {
     let place = Place::new();
     let err = refused(&place, &["check", "--baseline", "missing.json"]);
     assert!(err.contains("cannot read the baseline `missing.json`: there is no such file"), "{err}");
@@ -149,7 +149,7 @@ fn spoilt(file: &str, old: &str, new: &str) -> String {
 }
 
 #[test]
-fn a_name_that_refers_to_nothing_is_answered_with_what_was_meant() {
+fn dangling_reference_error_suggests_name() {
     let err = spoilt("cluster.yaml", "kind: Deployment", "kind: Deploymnet");
     assert!(err.contains("no Deployment or StatefulSet is called `shop/web`"), "{err}");
     assert!(err.contains("cluster.yaml:18:7 has an unknown kind `Deploymnet`"), "{err}");
@@ -169,7 +169,7 @@ fn a_name_that_refers_to_nothing_is_answered_with_what_was_meant() {
 }
 
 #[test]
-fn a_mistake_in_an_edit_is_shown_in_the_edit() {
+fn error_in_edit_points_into_edit() {
     let place = place(
         "load: [{workload: shop/web, requests: {constant: 5}, service: {cpu_per_request: 5ms, concurrency: 8}}]\n",
         "",
@@ -190,7 +190,7 @@ fn a_mistake_in_an_edit_is_shown_in_the_edit() {
 }
 
 #[test]
-fn a_moment_is_told_by_span_clock_or_date() {
+fn time_accepts_duration_clock_or_date() {
     let place = Place::new();
     let asked = |node: &str, at: &str| place.nodecast(&["explain", "scenario.yaml", "node", node, "--at", at]);
     let nodes = place.nodecast(&["run", "scenario.yaml", "--out", "out"]);
@@ -216,7 +216,7 @@ fn a_moment_is_told_by_span_clock_or_date() {
 }
 
 #[test]
-fn manifests_in_place_of_a_scenario_are_told_apart() {
+fn manifest_given_as_scenario_is_recognised() {
     let err = refused(&Place::new(), &["run", "cluster.yaml"]);
     assert!(err.contains("this file contains Kubernetes objects, not a scenario"), "{err}");
     let err = refused(&place("objectives: {cost: $400}\n", ""), &["run", "scenario.yaml"]);
@@ -224,7 +224,7 @@ fn manifests_in_place_of_a_scenario_are_told_apart() {
 }
 
 #[test]
-fn a_sweep_shows_every_setting_and_marks_the_front() {
+fn sweep_lists_settings_and_marks_pareto_front() {
     let place = place("ec2: { launch_latency: { spread: false } }\n", "");
     let (out, err, code) = place.nodecast(&[
         "sweep",

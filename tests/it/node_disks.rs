@@ -52,7 +52,7 @@ fn month(amount: &str) -> Vec<i64> {
 }
 
 #[test]
-fn what_a_node_class_orders_of_its_volumes_is_billed() {
+fn node_class_volumes_are_billed() {
     let cost = |mappings: &str| {
         hourly(&run(&scenario("policies: [{ name: only, autoscaler: karpenter }]"), &karpenter(mappings)))
     };
@@ -71,7 +71,7 @@ fn what_a_node_class_orders_of_its_volumes_is_billed() {
 }
 
 #[test]
-fn a_node_class_without_mappings_is_billed_for_the_volumes_of_its_image_family() {
+fn unmapped_node_class_bills_ami_family_volumes() {
     let cost =
         |spec: &str| hourly(&run(&scenario("policies: [{ name: only, autoscaler: karpenter }]"), &of_class(spec)));
     assert_eq!(cost("amiSelectorTerms: [{alias: al2023@latest}]"), month("1.6"), "20 GiB");
@@ -87,7 +87,7 @@ fn a_node_class_without_mappings_is_billed_for_the_volumes_of_its_image_family()
 }
 
 #[test]
-fn nodes_with_windows_take_the_pods_that_ask_for_it_and_are_said_to_cost_more() {
+fn windows_nodes_take_windows_pods_and_cost_more() {
     let for_windows = |manifests: String| {
         manifests.replace(
             "    spec:\n      containers:",
@@ -108,7 +108,7 @@ fn nodes_with_windows_take_the_pods_that_ask_for_it_and_are_said_to_cost_more() 
 }
 
 #[test]
-fn what_a_group_of_eksctl_orders_of_its_volumes_is_billed() {
+fn eksctl_group_volumes_are_billed() {
     let cost = |keys: &str| hourly(&run(&scenario("policies: [{ name: only, autoscaler: static }]"), &eksctl(keys)));
     assert_eq!(cost("privateNetworking: true"), month("6.4"), "80 GiB of gp3");
     assert_eq!(cost("amiFamily: Bottlerocket"), month("6.72"), "80 GiB for pods and 4 GiB to boot from");
@@ -123,12 +123,16 @@ fn what_a_group_of_eksctl_orders_of_its_volumes_is_billed() {
 }
 
 #[test]
-fn an_additional_volume_that_eksctl_does_not_make_costs_nothing_and_is_named() {
+fn unsupported_eksctl_volume_is_free_with_warning() {
     let keys = "additionalVolumes: [{volumeSize: 2000}]";
     let outcome = run(&scenario("policies: [{ name: only, autoscaler: static }]"), &eksctl(keys));
     assert_eq!(hourly(&outcome), month("6.4"));
     let read = read_manifests(&Source::new("cluster.yaml", eksctl(keys))).unwrap();
-    assert!(read.warnings.iter().any(|warning| warning.message().contains("no additional volume")), "{:?}", read.warnings);
+    assert!(
+        read.warnings.iter().any(|warning| warning.message().contains("no additional volume")),
+        "{:?}",
+        read.warnings
+    );
 }
 
 #[test]
@@ -169,7 +173,7 @@ fn a_volume_that_ec2_refuses_is_an_error() {
 }
 
 #[test]
-fn a_size_that_a_type_does_not_have_is_an_error_and_so_is_a_device_that_is_mapped_twice_or_has_no_name() {
+fn invalid_volume_size_or_device_is_an_error() {
     let refused = |mappings: &str| try_load(&scenario(""), &karpenter(mappings)).err().unwrap_or_default();
     let sized = |device: &str, keys: &str| refused(&format!("[{{deviceName: {device}, ebs: {{{keys}}}}}]"));
     for (keys, said) in [

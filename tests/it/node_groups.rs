@@ -68,7 +68,7 @@ pub(crate) fn ready(outcome: &Outcome, at: SimTime) -> usize {
 }
 
 #[test]
-fn interrupted_nodes_of_a_managed_spot_group_are_drained_at_once_and_replaced() {
+fn managed_spot_group_drains_and_replaces_interrupted_nodes() {
     let outcome = run(&scenario(SPOT, STORM), &web(6));
     assert_eq!(times(&outcome, EventKind::InterruptionNotice), [minutes(10); 2]);
     let interrupted = ended(&outcome, NodeEnd::Interrupted);
@@ -90,7 +90,7 @@ fn interrupted_nodes_of_a_managed_spot_group_are_drained_at_once_and_replaced() 
 }
 
 #[test]
-fn nodes_of_a_plain_group_vanish_with_their_pods_and_a_health_check_replaces_them() {
+fn plain_group_loses_interrupted_nodes_with_pods() {
     let group = format!("{SPOT}, managed: false");
     let outcome = run(&scenario(&group, STORM), &web(6));
     let reclaimed = times(&outcome, EventKind::InstanceReclaimed);
@@ -103,7 +103,7 @@ fn nodes_of_a_plain_group_vanish_with_their_pods_and_a_health_check_replaces_the
 }
 
 #[test]
-fn an_early_recommendation_replaces_an_instance_before_it_is_interrupted() {
+fn early_rebalance_recommendation_replaces_instance_before_interruption() {
     // Many events, every one of them announced long before.
     let more = "ec2: { capacity: infinite, spot: { interruptions: { exposure: 24h, stress: 100 } } }";
     let group = "instanceTypes: [r5.24xlarge, p3.8xlarge], desired: 8, max: 20, spot: true";
@@ -119,7 +119,7 @@ fn an_early_recommendation_replaces_an_instance_before_it_is_interrupted() {
 }
 
 #[test]
-fn a_shortage_leaves_failed_activities_with_pauses_between_them_and_ends_with_the_shortage() {
+fn capacity_shortage_retries_with_pauses_until_end() {
     let more = "ec2: { capacity: infinite, spot: { interruptions: none } }\nfaults:\n  - { at: 5m, for: 20m, \
         insufficient_capacity: { capacity_type: spot } }\ntimeline: [{ at: 6m, scale_group: { group: workers, desired: 6 } }]";
     let outcome = run(&scenario(SPOT, more), &web(1));
@@ -134,7 +134,7 @@ fn a_shortage_leaves_failed_activities_with_pauses_between_them_and_ends_with_th
 }
 
 #[test]
-fn a_group_grows_and_shrinks_to_the_size_that_the_timeline_sets() {
+fn group_follows_size_set_by_timeline() {
     let more = "timeline:\n  - { at: 5m, scale_group: { group: workers, desired: 5 } }\n  - { at: 20m, scale_group: { group: workers, desired: 2 } }";
     let group = "instanceTypes: [m5.large], desired: 3, min: 2, max: 6";
     let outcome = run(&scenario(group, more), &web(4));
@@ -149,7 +149,7 @@ fn a_group_grows_and_shrinks_to_the_size_that_the_timeline_sets() {
 }
 
 #[test]
-fn blocked_drain_of_a_managed_group_ends_after_five_minutes() {
+fn blocked_drain_of_managed_group_times_out() {
     let more = "timeline: [{ at: 5m, scale_group: { group: workers, desired: 1 } }]";
     let budget = "---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: web}\nspec: \
         {maxUnavailable: 0, selector: {matchLabels: {app: web}}}\n";
@@ -166,7 +166,7 @@ fn blocked_drain_of_a_managed_group_ends_after_five_minutes() {
 }
 
 #[test]
-fn a_mixed_instances_policy_of_eksctl_keeps_its_on_demand_base_through_a_storm() {
+fn mixed_group_keeps_on_demand_base_during_storm() {
     let cluster = "---\napiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: c, region: us-east-1}\n\
         nodeGroups:\n  - name: mixed\n    desiredCapacity: 6\n    minSize: 0\n    maxSize: 9\n    instancesDistribution:\n      \
         instanceTypes: [c5.large, c5a.large]\n      onDemandBaseCapacity: 2\n      onDemandPercentageAboveBaseCapacity: 25\n      \
@@ -183,7 +183,7 @@ fn a_mixed_instances_policy_of_eksctl_keeps_its_on_demand_base_through_a_storm()
 }
 
 #[test]
-fn terminations_that_ec2_does_not_take_are_tried_again() {
+fn rejected_terminations_are_retried() {
     let steps = "timeline: [{ at: 5m, scale_group: { group: workers, desired: 0 } }]";
     let group = "instanceTypes: [m5.large], desired: 12, min: 0, max: 12";
     let with = |api: &str| run(&scenario(group, &format!("ec2: {{ api: {api} }}\n{steps}")), &web(1));
@@ -201,7 +201,7 @@ fn terminations_that_ec2_does_not_take_are_tried_again() {
 }
 
 #[test]
-fn equal_seeds_give_equal_runs_and_the_storm_hits_others_with_another_seed() {
+fn storm_victims_depend_only_on_seed() {
     let text = scenario(SPOT, STORM);
     let run = |seed| run_seed(&text, &web(6), seed);
     let (one, same, other) = (run(1), run(1), run(2));
@@ -211,7 +211,7 @@ fn equal_seeds_give_equal_runs_and_the_storm_hits_others_with_another_seed() {
 }
 
 #[test]
-fn groups_that_cannot_be_are_refused_with_a_way_out() {
+fn impossible_groups_are_rejected_with_help() {
     let errors = [
         ("instanceTypes: [m5.large], spot: 50%, managed: true", "all Spot or all On-Demand"),
         ("instanceTypes: [m5.lrge]", "`m5.lrge` is not an instance type of us-east-1"),
@@ -237,7 +237,7 @@ fn groups_that_cannot_be_are_refused_with_a_way_out() {
 }
 
 #[test]
-fn a_zone_without_power_costs_a_group_its_instances_there_and_they_come_back_elsewhere() {
+fn zone_power_outage_moves_group_instances() {
     let group = "instanceTypes: [m5.large], desired: 4, max: 8";
     let outage =
         |span: &str| format!("faults: [{{ at: 10m, for: {span}, zone_outage: {{ zone: us-east-1a, mode: power }} }}]");
@@ -265,7 +265,7 @@ fn step_until(context: &mut Context<'_>, until: SimTime) {
 }
 
 #[test]
-fn one_named_node_is_drained_and_ended_with_or_without_a_replacement() {
+fn named_node_drains_with_or_without_replacement() {
     let scenario = try_load(&scenario("instanceTypes: [m5.large], desired: 3, min: 2, max: 3", ""), &web(3)).unwrap();
     let policy = scenario.for_policy(None).unwrap();
     let setup = simulation::resolve(&scenario, policy, Catalog::embedded().unwrap(), 1).unwrap().setup;
@@ -291,7 +291,7 @@ fn one_named_node_is_drained_and_ended_with_or_without_a_replacement() {
 }
 
 #[test]
-fn karpenter_looks_instances_up_before_it_ends_them_within_the_limit_on_reads() {
+fn karpenter_termination_respects_read_limit() {
     let pool = "---\napiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default}\nspec:\n  \
         disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: 30s}\n  template:\n    spec:\n      \
         expireAfter: 10m\n      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}\n      \
@@ -314,7 +314,7 @@ fn karpenter_looks_instances_up_before_it_ends_them_within_the_limit_on_reads() 
 }
 
 #[test]
-fn a_scheduler_profile_fills_one_node_before_the_next() {
+fn most_allocated_profile_fills_nodes_one_by_one() {
     let profile = "---\napiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n  - \
                    pluginConfig:\n      - name: NodeResourcesFit\n        args: {scoringStrategy: {type: MostAllocated, \
                    resources: [{name: cpu, weight: 1}]}}\n";
@@ -337,7 +337,7 @@ fn pods_of_first_node(group: &str, manifests: &str) -> i64 {
 }
 
 #[test]
-fn nodes_of_a_managed_group_take_as_many_pods_as_eks_says() {
+fn managed_group_pod_limit_matches_eks() {
     let plugin = |value: &str| {
         format!(
             "{}---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {{ name: aws-node, namespace: kube-system }}\nspec:\n  selector: {{ \

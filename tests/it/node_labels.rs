@@ -76,7 +76,7 @@ fn karpenter_knows_namespaces_that_no_manifest_describes() {
 }
 
 #[test]
-fn karpenter_knows_the_namespaces_of_what_a_timeline_applies() {
+fn karpenter_resolves_namespaces_of_timeline_objects() {
     let later = deployment(("late", "later"), 1, &apart("{ matchLabels: { kubernetes.io/metadata.name: default } }"));
     let outcome = run(&load(&deployment(("default", "web"), 1, ""), &later, ""), "karpenter");
     assert_eq!((placed(&outcome, "later"), outcome.record.nodes.len()), ((1, 1), 2), "not beside the first");
@@ -122,13 +122,14 @@ fn labelled(policy: &str, more: &str) -> Vec<(String, Vec<String>)> {
 }
 
 #[test]
-fn every_node_is_labelled_by_its_kubelet_and_by_the_cloud() {
+fn every_node_has_kubelet_and_cloud_labels() {
     for policy in ["karpenter", "groups", "from-one", "auto", "fargate"] {
         for (key, values) in labelled(policy, "") {
             // A pod on Fargate has a machine of no type.
             let absent = policy == "fargate" && key == "beta.kubernetes.io/instance-type";
             assert_eq!(values.is_empty(), absent, "{policy}: {key}");
-            let (_, stated) = *BY_KUBELET.iter().chain(&BY_CLOUD).chain([&ZONE_ID]).find(|kubelet| kubelet.0 == key).unwrap();
+            let (_, stated) =
+                *BY_KUBELET.iter().chain(&BY_CLOUD).chain([&ZONE_ID]).find(|kubelet| kubelet.0 == key).unwrap();
             let free =
                 policy == "auto" && key != "beta.kubernetes.io/os" && !key.starts_with("failure") && key != ZONE_ID.0;
             assert!(free || values.iter().all(|value| value == stated), "{policy}: {key} is {values:?}");
@@ -142,7 +143,7 @@ fn every_node_is_labelled_by_its_kubelet_and_by_the_cloud() {
 }
 
 #[test]
-fn pods_find_nodes_by_deprecated_names_and_by_the_id_of_the_zone() {
+fn pods_can_select_deprecated_labels_and_zone_ids() {
     let all: Vec<(&str, &str)> = BY_KUBELET.into_iter().chain(BY_CLOUD).chain([ZONE_ID]).collect();
     let scenario = load(&deployment(("default", "web"), 1, &select(&all)), "", "");
     for policy in ["karpenter", "groups", "from-one"] {
@@ -158,7 +159,7 @@ fn pods_find_nodes_by_deprecated_names_and_by_the_id_of_the_zone() {
 }
 
 #[test]
-fn daemons_that_select_by_a_deprecated_name_run_on_every_node_and_take_their_room() {
+fn daemons_selecting_deprecated_labels_run_everywhere() {
     let agent = |key: &str| {
         "---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: { name: agent, namespace: kube-system }\nspec:\n  \
         selector: { matchLabels: { app: agent } }\n  template:\n    metadata: { labels: { app: agent } }\n    spec:\n      \
@@ -187,7 +188,7 @@ fn more_labels_make_no_node_drift() {
 }
 
 #[test]
-fn an_id_that_no_zone_is_taken_for_is_told_of_with_the_pairing_that_is_assumed() {
+fn unmapped_zone_id_warning_shows_assumed_mapping() {
     let warned = |label: (&str, &str), policy: &str| {
         let scenario = load(&deployment(("default", "web"), 1, &select(&[label])), "", "");
         let policy = scenario.for_policy(Some(policy)).unwrap();
@@ -215,7 +216,7 @@ fn an_id_that_no_zone_is_taken_for_is_told_of_with_the_pairing_that_is_assumed()
 }
 
 #[test]
-fn a_node_that_is_there_from_the_start_has_them_too() {
+fn initial_node_has_well_known_labels() {
     let node = "---\napiVersion: v1\nkind: Node\nmetadata: { name: found, labels: { kubernetes.io/hostname: found, kubernetes.io/os: linux, \
         topology.kubernetes.io/zone: us-east-1a } }\nstatus: { capacity: { cpu: \"2\", memory: 8Gi, pods: \"29\" }, \
         allocatable: { cpu: \"2\", memory: 7Gi, pods: \"29\" }, conditions: [{ type: Ready, status: \"True\" }] }\n";

@@ -67,7 +67,7 @@ fn shop() -> String {
 }
 
 #[test]
-fn an_overlay_decides_the_family_and_the_bill_keeps_ec2s_price() {
+fn overlay_decides_family_but_not_bill() {
     for (cheap, dear) in [("m5", "m6i"), ("m6i", "m5")] {
         let outcome = simulate(&(shop() + &overlay("like", cheap, "priceAdjustment: \"-30%\"")), None, GATE);
         assert_eq!(families(&outcome), [cheap], "not {dear}");
@@ -78,7 +78,7 @@ fn an_overlay_decides_the_family_and_the_bill_keeps_ec2s_price() {
 }
 
 #[test]
-fn extended_resources_let_pods_be_placed_that_no_type_could_hold() {
+fn overlay_resources_allow_otherwise_unschedulable_pods() {
     let fuse = deployment("fuse", 4, "general").replace("memory: 1Gi}", "memory: 1Gi, smarter-devices/fuse: \"1\"}");
     let manifests = shop() + &fuse;
     let without = simulate(&manifests, None, GATE);
@@ -88,13 +88,16 @@ fn extended_resources_let_pods_be_placed_that_no_type_could_hold() {
     assert_eq!(waiting(&without), 4);
     let with = simulate(&(manifests + &overlay("fuse", "m6i", "capacity: {smarter-devices/fuse: 2}")), None, GATE);
     assert_eq!(waiting(&with), 0);
-    let on_m6i =
-        with.record.nodes.iter().filter(|node| node.instance_type.is_some_and(|instance_type| instance_type.as_str().starts_with("m6i")));
+    let on_m6i = with
+        .record
+        .nodes
+        .iter()
+        .filter(|node| node.instance_type.is_some_and(|instance_type| instance_type.as_str().starts_with("m6i")));
     assert!(on_m6i.count() >= 2, "two of them share a node");
 }
 
 #[test]
-fn without_the_gate_or_the_release_an_overlay_changes_nothing_and_that_is_said() {
+fn overlay_without_gate_or_release_is_ignored() {
     let manifests = shop() + &overlay("like", "m6i", "priceAdjustment: \"-30%\"");
     let plain = simulate(&shop(), None, "");
     for (settings, said) in [
@@ -123,7 +126,7 @@ fn conflicts_and_overlays_that_select_nothing_are_told() {
 }
 
 #[test]
-fn an_overlay_that_is_applied_later_makes_consolidation_replace_what_it_makes_dear() {
+fn later_overlay_makes_consolidation_replace_nodes() {
     let later =
         overlay("dislike", "m5", "priceAdjustment: \"+60%\"") + &overlay("like", "m6i", "priceAdjustment: \"-40%\"");
     let manifests = pool("general", "m5", "100%") + &deployment("web", 3, "general");
@@ -139,7 +142,7 @@ fn an_overlay_that_is_applied_later_makes_consolidation_replace_what_it_makes_de
 }
 
 #[test]
-fn what_the_api_server_refuses_is_an_error_with_its_place() {
+fn invalid_overlay_is_error_with_place() {
     for (spec, said) in [
         ("price: \"1\"\n  priceAdjustment: \"+1\"", "both `price` and `priceAdjustment`"),
         ("priceAdjustment: \"10%\"", "`priceAdjustment` cannot be `10%`"),

@@ -23,7 +23,7 @@ fn evicted(outcome: &Outcome) -> Vec<(i64, String, String)> {
 }
 
 #[test]
-fn a_node_that_is_short_of_memory_evicts_the_lowest_priority_among_those_above_their_request_despite_a_budget() {
+fn memory_pressure_evicts_lowest_priority_despite_pdb() {
     let budget = "---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: batch}\nspec: {maxUnavailable: 0, selector: {matchLabels: {app: batch}}}\n";
     // 62 GiB or so: 24,000 MiB and 3 times 8,000 fit, 3 times 16,000 do not.
     let manifests = format!(
@@ -53,7 +53,7 @@ fn a_node_that_is_short_of_memory_evicts_the_lowest_priority_among_those_above_t
 }
 
 #[test]
-fn memory_limits_that_a_node_has_room_for_keep_it_out_of_need() {
+fn memory_limits_within_capacity_prevent_pressure() {
     let limited = deployment("web", 4).replace("memory: 64Mi}", "memory: 64Mi}, limits: {memory: 8Gi}");
     let usage = "usage: [{workload: web, memory: {constant: 8000}}]";
     let outcome = run("30m", usage, &format!("{}{limited}", cluster(0)), &[]);
@@ -72,7 +72,7 @@ fn most(start_up: &str, resources: &str) -> Option<i64> {
 }
 
 #[test]
-fn what_pods_use_as_they_start_is_seen_up_to_their_limit() {
+fn start_up_usage_is_capped_at_limit() {
     assert_eq!(most("", ""), Some(100));
     let seen = most(", start_up: {cpu: 0.9, for: 3m}", "");
     assert_eq!(seen, Some(1_000), "a whole minute of it is looked at");

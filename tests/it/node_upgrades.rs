@@ -32,8 +32,9 @@ const UPDATE: &str = "update_group: { group: workers, ami: ami-new }";
 
 /// Nodes of which an instance ran at a time.
 fn running(outcome: &Outcome, at: SimTime) -> usize {
-    let is_there =
-        |node: &&NodeFacts| node.running.is_some_and(|node| node <= at) && node.terminating.is_none_or(|terminating| at < terminating);
+    let is_there = |node: &&NodeFacts| {
+        node.running.is_some_and(|node| node <= at) && node.terminating.is_none_or(|terminating| at < terminating)
+    };
     outcome.record.nodes.iter().filter(is_there).count()
 }
 

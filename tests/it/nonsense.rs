@@ -166,11 +166,12 @@ fn found_pool(from: &str, to: &str) -> nodecast::scenario::manifests::Manifests 
 
 /// Of a release that is not simulated, or applied before there was a rule.
 #[test]
-fn a_label_of_a_real_clusters_pool_that_no_release_knows_is_left_out_with_a_warning() {
+fn unknown_pool_label_is_ignored_with_warning() {
     let later =
         "karpenter.k8s.aws/instance-nitro-enclaves-supported, operator: Exists }, { key: karpenter.sh/capacity-type";
     let manifests = found_pool("karpenter.sh/capacity-type", later);
-    let keys: Vec<&str> = manifests.node_pools[0].requirements.iter().map(|requirement| requirement.key.as_str()).collect();
+    let keys: Vec<&str> =
+        manifests.node_pools[0].requirements.iter().map(|requirement| requirement.key.as_str()).collect();
     assert_eq!(keys, ["karpenter.sh/capacity-type"]);
     let warnings: Vec<String> = manifests.warnings.iter().map(ToString::to_string).collect();
     assert!(
@@ -181,14 +182,14 @@ fn a_label_of_a_real_clusters_pool_that_no_release_knows_is_left_out_with_a_warn
 
 /// A cluster may hold a NodePool that its API server has taken and Karpenter calls invalid. A dump of it is read all the same.
 #[test]
-fn values_that_are_fewer_than_demanded_are_warned_of() {
+fn too_few_values_for_min_values_warn() {
     let warnings = found_pool("minValues: 1", "minValues: 3").warnings;
     let warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
     assert!(warnings.iter().any(|warning| warning.contains("`minValues` is 3, of 2 values")), "{warnings:?}");
 }
 
 #[test]
-fn a_schedule_of_a_real_cluster_that_karpenter_cannot_read_is_a_warning() {
+fn unreadable_budget_schedule_is_a_warning() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("pool.yaml");
     let text = fs::read_to_string(Path::new(FOLDER).join("cluster.yaml")).unwrap();

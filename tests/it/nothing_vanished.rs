@@ -321,7 +321,7 @@ fn help_is_read_as_it_is_printed() {
 }
 
 #[test]
-fn the_reference_of_outputs_and_the_kinds_of_events_are_read_as_they_are_written() {
+fn output_reference_parser_reads_its_format() {
     let reference =
         "## summary.json\n\n| key | meaning |\n| --- | --- |\n| `cost.total`, `.idle[]` | the `amount` of `--all` |\n";
     let names =

@@ -27,7 +27,7 @@ fn observed(place: &Place) -> String {
 }
 
 #[test]
-fn what_is_found_and_what_is_missing_is_told_with_the_way_to_have_it() {
+fn observe_reports_findings_and_missing_data() {
     let place = Place::new();
     let out = observed(&place);
     for line in [
@@ -103,7 +103,7 @@ const JOB: &str = "---\napiVersion: batch/v1\nkind: Job\nmetadata: {namespace: s
     containers: [{name: train, image: train, resources: {requests: {cpu: '3', memory: 6Gi}}}]\n";
 
 #[test]
-fn pods_that_the_dump_does_not_have_are_replayed_as_they_were_recorded() {
+fn pods_missing_from_dump_are_replayed() {
     let place = Place::new();
     observed(&place);
     place.put("cluster.yaml", &format!("{DUMP}{JOB}"));
@@ -163,7 +163,7 @@ fn pods_that_the_dump_does_not_have_are_replayed_as_they_were_recorded() {
 }
 
 #[test]
-fn an_observation_alone_and_two_of_them_are_no_scenario() {
+fn init_rejects_observation_without_dump() {
     let place = Place::new();
     observed(&place);
     let (_, err, code) = place.nodecast(&["init", "shop", "--from", "own"]);
@@ -174,7 +174,7 @@ fn an_observation_alone_and_two_of_them_are_no_scenario() {
 }
 
 #[test]
-fn queries_are_printed_as_a_script_and_as_a_list() {
+fn queries_print_as_script_and_list() {
     let place = Place::new();
     let window = ["--from", "2026-10-13T00:00:00Z", "--to", "2026-10-14T00:00:00Z", "--match", "cluster=\"x\""];
     let (script, err, code) = place.nodecast(&[&["observe", "queries"], &window[..]].concat());
@@ -235,7 +235,7 @@ fn under_cores(set: &[&str]) -> (Outcome, Vec<(i64, u32, f64)>) {
 }
 
 #[test]
-fn demand_in_cores_is_shared_by_the_replicas_that_an_autoscaler_gives_it() {
+fn core_demand_is_shared_by_hpa_replicas() {
     let (outcome, states) = under_cores(&[]);
     let at = |second: i64| states.iter().rev().find(|state| state.0 <= second).copied().unwrap();
     // One core at half of 500m each is four pods, two cores are eight.
@@ -256,7 +256,7 @@ fn a_star_scales_all_loads_at_once() {
 }
 
 #[test]
-fn smooth_cores_are_warned_of_and_bursts_are_not() {
+fn smooth_core_demand_warns_unlike_bursts() {
     let smooth = "load[0].cpu={diurnal: {night: 1, peak: 2}}";
     let warned = |set: &[&str]| under_cores(set).0.warnings.iter().any(|text| text.contains("smooth curve"));
     assert!(warned(&[smooth]));

@@ -47,7 +47,12 @@ fn near(actual: f64, wanted: f64) {
 }
 
 fn terminations(summary: &Summary, name: &str) -> f64 {
-    summary.nodes.terminations.iter().find(|termination| termination.name == name).map_or(0.0, |termination| termination.count as f64)
+    summary
+        .nodes
+        .terminations
+        .iter()
+        .find(|termination| termination.name == name)
+        .map_or(0.0, |termination| termination.count as f64)
 }
 
 #[test]
@@ -124,7 +129,7 @@ fn a_run_checked_by_hand() {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn under_karpenter_the_numbers_are_those_of_the_summary() {
+fn exported_metrics_match_summary() {
     let (outcome, summary) = spot_market::storm("flexible");
     let found = metrics(outcome, 60);
     let end = unix(outcome, summary.about.duration_seconds);
@@ -149,7 +154,8 @@ fn under_karpenter_the_numbers_are_those_of_the_summary() {
         total("karpenter_pods_state", &[("phase", "Pending")]),
         total("kube_pod_status_phase", &[("phase", "Pending")])
     );
-    let replicas: u32 = outcome.record.samples.last().unwrap().workloads.iter().map(|workload| workload.replicas_ready).sum();
+    let replicas: u32 =
+        outcome.record.samples.last().unwrap().workloads.iter().map(|workload| workload.replicas_ready).sum();
     assert_eq!(total("kube_deployment_status_replicas_ready", &[]), f64::from(replicas));
     assert!(!found.at("karpenter_voluntary_disruption_eligible_nodes", &[("reason", "underutilized")], end).is_empty());
     near(total("nodecast_bill", &[]), summary.cost.total);
@@ -197,7 +203,7 @@ fn old_releases_have_old_names() {
 }
 
 #[test]
-fn what_would_be_too_much_is_left_out_and_said() {
+fn excessive_samples_are_omitted_and_reported() {
     let outcome = synthetic::outcome();
     let few = Settings { samples_max: 100, ..every(1) };
     let extent = Extent::new(&outcome, few);
@@ -213,7 +219,7 @@ fn what_would_be_too_much_is_left_out_and_said() {
 }
 
 #[test]
-fn where_a_sample_each_minute_is_too_much_there_is_one_every_four() {
+fn crowded_pod_samples_thin_to_four_minutes() {
     let mut outcome = synthetic::outcome();
     // More of them than of anything else.
     let one = outcome.record.pods.facts(nodecast::domain::PodId(0));
@@ -235,7 +241,7 @@ fn where_a_sample_each_minute_is_too_much_there_is_one_every_four() {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn the_estimate_of_samples_is_no_less_than_half_and_no_more_than_twice_what_is_written() {
+fn sample_estimate_is_within_factor_two() {
     let (outcome, _) = spot_market::storm("flexible");
     let (extent, found) = (Extent::new(outcome, every(60)), format::read(&text(outcome, every(60))).unwrap());
     let written = |of: &[&str]| {

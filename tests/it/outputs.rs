@@ -55,7 +55,7 @@ fn every_key_of_the_summary_is_documented() {
 }
 
 #[test]
-fn the_reference_calls_compute_what_the_columns_sum_up() {
+fn compute_definition_matches_its_columns() {
     let start = REFERENCE.find("*Compute* is").expect("what compute is");
     let told = REFERENCE[start..].split("Net of the discount").next().expect("a sentence");
     let told: BTreeSet<&str> = told.split('`').skip(1).step_by(2).collect();
@@ -211,7 +211,7 @@ fn every_file_is_documented() {
 }
 
 #[test]
-fn every_quality_of_a_price_is_explained_in_the_same_words() {
+fn price_qualities_have_consistent_descriptions() {
     for quality in PriceQuality::ALL {
         let json = serde_json::to_value(quality).unwrap();
         let row = format!("| {} | `{}` | {} |\n", quality.as_str(), json.as_str().unwrap(), quality.meaning());

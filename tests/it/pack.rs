@@ -52,7 +52,7 @@ fn nearest_too_small(answer: &Value) -> &str {
 }
 
 #[test]
-fn fifteen_pods_of_one_core_need_sixteen_cores_and_sixteen_need_more() {
+fn sixteen_one_core_pods_exceed_sixteen_cores() {
     let fifteen = one_core_pods(15);
     let launches = fifteen["launches"].as_array().unwrap();
     assert_eq!((launches.len(), &launches[0]["node_pool"]), (1, &Value::from("default")));
@@ -64,7 +64,7 @@ fn fifteen_pods_of_one_core_need_sixteen_cores_and_sixteen_need_more() {
 }
 
 #[test]
-fn provisioners_are_warned_of_where_the_release_reads_none() {
+fn pack_warns_about_provisioners_without_support() {
     let files = ["scenarios/pack/provisioners.yaml", "scenarios/pack/inflate.yaml", "--region", "us-east-1"];
     let (_, err, code) = pack(&files);
     assert_eq!(code, Some(0), "{err}");
@@ -75,7 +75,7 @@ fn provisioners_are_warned_of_where_the_release_reads_none() {
 }
 
 #[test]
-fn a_folder_is_answered_with_the_manifests_inside_it() {
+fn pack_directory_error_lists_manifests() {
     let (_, err, code) = pack(&["scenarios/pack", "--region", "us-east-1"]);
     assert_ne!(code, Some(0));
     assert!(err.contains("`scenarios/pack` is a directory"), "{err}");
@@ -96,14 +96,19 @@ fn five_pods_of_one_core_need_eight_cores() {
 }
 
 #[test]
-fn pods_that_tolerate_the_taint_go_to_the_heavier_provisioner_the_others_are_told_its_taint() {
+fn tolerating_pods_use_heavier_tainted_provisioner() {
     let both = [&TUTORIAL[..], &["scenarios/pack/inflate.yaml"]].concat();
     let json = answer(&both);
     let banana = &json["launches"][0];
     assert_eq!((&banana["node_pool"], &banana["capacity_type"]), (&"banana".into(), &"on-demand".into()));
     assert_eq!((&banana["requests"]["cpu_milli"], &banana["requests"]["pods"]), (&3_125.into(), &5.into()));
-    let first: Vec<&str> =
-        banana["types"].as_array().unwrap().iter().map(|array| array["instance_type"].as_str().unwrap()).take(3).collect();
+    let first: Vec<&str> = banana["types"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|array| array["instance_type"].as_str().unwrap())
+        .take(3)
+        .collect();
     assert_eq!(first, ["t3a.xlarge", "c5a.xlarge", "t3.xlarge"], "in the order of us-east-1 prices");
     assert_eq!(json["currency"], "CNY");
     let (out, err, code) = pack(&[&both[..], &["--explain", "default/inflate-1"]].concat());
@@ -113,7 +118,7 @@ fn pods_that_tolerate_the_taint_go_to_the_heavier_provisioner_the_others_are_tol
 }
 
 #[test]
-fn a_dump_of_a_cluster_is_placed_on_what_it_has_and_on_new_nodes() {
+fn pack_places_dump_on_existing_and_new_nodes() {
     let (out, err, code) = pack(&[&DUMP[..], &["--explain", "render-0"]].concat());
     assert_eq!((err.as_str(), code), ("", Some(0)));
     insta::assert_snapshot!("pack_dump", out);
@@ -145,7 +150,7 @@ fn json_has_the_keys_that_the_documentation_lists() {
 }
 
 #[test]
-fn what_cannot_be_answered_is_said_with_a_way_out() {
+fn unanswerable_pack_request_gets_helpful_error() {
     let place = Place::new();
     place.put("pods.csv", "name,replicas,cpu,memory\nweb,1,1,1Gi\n");
     place.put("broken.csv", "name,replicas,cpu,memory\nweb,1,much,1Gi\n");

@@ -78,7 +78,7 @@ fn with_claim(name: &str, claim: &str) -> String {
 }
 
 #[test]
-fn a_pod_goes_to_the_zone_of_its_volume_or_of_its_storage_class() {
+fn pod_follows_zone_of_volume_or_class() {
     let unbound =
         "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: new}\nspec: {storageClassName: gp3}\n";
     let objects = [
@@ -94,7 +94,7 @@ fn a_pod_goes_to_the_zone_of_its_volume_or_of_its_storage_class() {
 }
 
 #[test]
-fn a_claim_that_does_not_exist_keeps_its_pod_pending_once_claims_are_known() {
+fn pod_with_nonexistent_claim_stays_pending() {
     let (out, err) = asked(&[CLASS.to_owned(), with_claim("a", "gone")], &[]);
     assert!(out.contains("persistent volume claim gone does not exist"), "{out}{err}");
     let (out, err) = asked(&[with_claim("a", "gone")], &[]);
@@ -102,7 +102,7 @@ fn a_claim_that_does_not_exist_keeps_its_pod_pending_once_claims_are_known() {
 }
 
 #[test]
-fn pods_that_all_name_a_node_of_no_file_are_said_to_ask_nobody() {
+fn pods_naming_missing_nodes_are_reported() {
     let place = Place::new();
     place.put("objects.yaml", &format!("{POOL}{}", pod("own", "1", "", "  nodeName: gone\n", "")));
     let (_, err, code) = place.nodecast(&["pack", "objects.yaml", "--region", "us-east-1"]);
@@ -111,7 +111,7 @@ fn pods_that_all_name_a_node_of_no_file_are_said_to_ask_nobody() {
 }
 
 #[test]
-fn a_node_takes_as_many_volumes_as_its_csinode_says() {
+fn node_volume_limit_comes_from_csinode() {
     let limit = "---\napiVersion: storage.k8s.io/v1\nkind: CSINode\nmetadata: {name: n1}\nspec: {drivers: [{name: ebs.csi.aws.com, nodeID: i-1, allocatable: {count: 1}}]}\n";
     let claims = ["x", "y"].map(|name| bound_claim(name, "us-east-1a")).concat();
     let objects =
@@ -122,7 +122,7 @@ fn a_node_takes_as_many_volumes_as_its_csinode_says() {
 }
 
 #[test]
-fn of_a_node_that_goes_a_statefulsets_ending_pod_comes_back_and_a_replicasets_does_not() {
+fn only_stateful_set_pods_return_from_leaving_node() {
     let going = "  deletionTimestamp: 2026-01-01T00:00:00Z\n";
     let owned = |kind: &str| {
         format!(
@@ -145,7 +145,7 @@ fn of_a_node_that_goes_a_statefulsets_ending_pod_comes_back_and_a_replicasets_do
 }
 
 #[test]
-fn only_pods_that_kube_scheduler_could_not_place_are_taken_on() {
+fn pack_takes_only_unschedulable_pods() {
     let status = |condition: &str, more: &str| format!("status: {{phase: Pending, conditions: [{condition}]{more}}}\n");
     let unschedulable = "{type: PodScheduled, status: \"False\", reason: Unschedulable}";
     let objects = [
@@ -177,7 +177,7 @@ fn of_equal_pods_the_older_comes_first() {
 }
 
 #[test]
-fn a_running_daemon_pod_stands_for_its_daemonset_with_the_templates_affinity() {
+fn daemon_pod_represents_daemon_set_with_template_affinity() {
     let set = "---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: agent}\nspec:\n  selector: {matchLabels: {app: agent}}\n  template:\n    metadata: {labels: {app: agent}}\n    spec:\n      containers: [{name: c, resources: {requests: {cpu: 100m}}}]\n";
     let mutated = pod(
         "agent-x",
@@ -193,7 +193,7 @@ fn a_running_daemon_pod_stands_for_its_daemonset_with_the_templates_affinity() {
 }
 
 #[test]
-fn node_pools_that_are_not_ready_or_go_launch_nothing() {
+fn unready_or_deleted_node_pools_launch_nothing() {
     let other = |name: &str, metadata: &str, status: &str| {
         format!(
             "---\napiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {{name: {name}{metadata}}}\nspec:\n  weight: 90\n  template: {{spec: {{nodeClassRef: {{group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}}, requirements: []}}}}\n{status}"
@@ -212,7 +212,7 @@ fn node_pools_that_are_not_ready_or_go_launch_nothing() {
 }
 
 #[test]
-fn a_zone_id_narrows_what_is_launched_to_its_zone() {
+fn zone_id_restricts_launch_to_its_zone() {
     let more = "  nodeSelector: {topology.k8s.aws/zone-id: use1-az2}\n";
     let answer = answer(&[pod("p", "1", "", more, "")]);
     assert_eq!(answer["launches"][0]["zones"].as_array().unwrap().len(), 1);
@@ -222,7 +222,7 @@ fn a_zone_id_narrows_what_is_launched_to_its_zone() {
 }
 
 #[test]
-fn existing_nodes_say_why_they_do_not_take_a_pod() {
+fn existing_nodes_report_rejection_reasons() {
     let tainted = node("n2", "")
         .replace("status:\n  capacity", "spec: {taints: [{key: gpu, effect: NoSchedule}]}\nstatus:\n  capacity");
     let objects = [
@@ -246,7 +246,7 @@ fn existing_nodes_say_why_they_do_not_take_a_pod() {
 }
 
 #[test]
-fn a_stateful_set_waits_with_the_ordinals_that_are_not_there() {
+fn pending_stateful_set_uses_missing_ordinals() {
     let set = "---\napiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db}\nspec:\n  replicas: 3\n  \
         selector: {matchLabels: {app: db}}\n  volumeClaimTemplates:\n  - metadata: {name: data}\n    \
         spec: {storageClassName: own, resources: {requests: {storage: 8Gi}}}\n  \
@@ -267,7 +267,7 @@ fn a_stateful_set_waits_with_the_ordinals_that_are_not_there() {
 }
 
 #[test]
-fn a_namespace_that_no_file_describes_is_selected_by_its_name() {
+fn undescribed_namespace_is_selected_by_name() {
     let apart = |name: &str| {
         let more = format!(
             "  affinity:\n    podAntiAffinity:\n      requiredDuringSchedulingIgnoredDuringExecution:\n        - topologyKey: kubernetes.io/hostname\n          \

@@ -49,7 +49,7 @@ fn packing_is_no_worse_than_the_committed_baseline() {
 }
 
 #[test]
-fn packing_that_became_dearer_exits_with_1_unless_the_tolerance_allows_it() {
+fn costlier_packing_fails_unless_within_tolerance() {
     let place = small_suite();
     let written = place.nodecast(&["pack", "--suite", "suite", "--write-baseline", "baseline.json"]);
     assert_eq!(written.2, Some(0), "{}", written.1);
@@ -72,7 +72,7 @@ fn packing_that_became_dearer_exits_with_1_unless_the_tolerance_allows_it() {
 }
 
 #[test]
-fn an_instance_that_is_gone_or_leaves_pods_pending_is_worse() {
+fn missing_instance_or_pending_pods_are_worse() {
     let place = small_suite();
     place.nodecast(&["pack", "--suite", "suite", "--write-baseline", "baseline.json"]);
     let baseline = std::fs::read_to_string(place.path("baseline.json")).unwrap();
@@ -98,7 +98,7 @@ fn an_instance_that_is_gone_or_leaves_pods_pending_is_worse() {
 }
 
 #[test]
-fn a_packer_that_is_worse_than_the_one_of_the_baseline_is_found_out() {
+fn worse_packer_than_baseline_is_detected() {
     let place = small_suite();
     let suite = ["pack", "--suite", "suite"];
     let cheap = place.nodecast(&[&suite[..], &["--packer", "cost-aware", "--write-baseline", "cheap.json"]].concat());
@@ -111,7 +111,7 @@ fn a_packer_that_is_worse_than_the_one_of_the_baseline_is_found_out() {
 }
 
 #[test]
-fn a_policy_may_pack_cost_aware_under_releases_whose_rules_are_known() {
+fn cost_aware_packing_needs_known_release_rules() {
     let place = Place::new();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/eks-101");
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -137,7 +137,7 @@ fn a_policy_may_pack_cost_aware_under_releases_whose_rules_are_known() {
 }
 
 #[test]
-fn a_suite_that_shares_no_files_is_told_where_these_belong() {
+fn suite_without_shared_files_shows_their_location() {
     let place = small_suite();
     let told = |place: &Place| place.nodecast(&["pack", "--suite", "suite"]).1.replace('\n', " ");
     place.put("suite/mixed-sizes-500/nodepool.yaml", &std::fs::read_to_string(suite("nodepool.yaml")).unwrap());
@@ -155,7 +155,7 @@ fn a_suite_that_shares_no_files_is_told_where_these_belong() {
 }
 
 #[test]
-fn what_is_no_suite_or_no_baseline_is_said() {
+fn missing_suite_or_baseline_is_reported() {
     let place = small_suite();
     place.put("broken.json", "{}");
     place.put("empty/README.md", "");
@@ -175,7 +175,7 @@ fn what_is_no_suite_or_no_baseline_is_said() {
 }
 
 #[test]
-fn the_suites_json_has_the_keys_that_the_documentation_lists() {
+fn suite_json_keys_match_documentation() {
     let documentation = include_str!("../../docs/outputs.md");
     let place = small_suite();
     place.nodecast(&["pack", "--suite", "suite", "--write-baseline", "baseline.json"]);

@@ -8,7 +8,7 @@ use crate::reserved_capacity::run_file;
 /// takes the real program several seconds.
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn search_ends_after_three_minutes_where_controllers_take_no_time() {
+fn single_node_search_ends_after_three_minutes() {
     let directory = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
     let pool = |name: &str, requirements: &str| {

@@ -66,7 +66,7 @@ fn an_absent_commitment_is_found() -> Result<()> {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn an_autoscaler_that_aims_at_less_than_a_third_is_found() -> Result<()> {
+fn too_low_hpa_target_is_detected() -> Result<()> {
     is_found(&Planted { before: &["duration=4h"], ..TARGET })
 }
 

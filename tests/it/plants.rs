@@ -29,7 +29,11 @@ fn found(answer: &Recommendation, lever: &str, planted: f64, line: &str) -> Larg
     let saves: f64 =
         answer.changes.iter().filter(|change| change.lever == lever).map(|change| change.saves_per_month.mean).sum();
     assert!(saves >= 0.9 * planted && saves < 1.2 * planted, "{saves} of {planted}:\n{shown}");
-    let line = answer.lines.iter().find(|this_line| this_line.name == line).unwrap_or_else(|| panic!("no such line:\n{shown}"));
+    let line = answer
+        .lines
+        .iter()
+        .find(|this_line| this_line.name == line)
+        .unwrap_or_else(|| panic!("no such line:\n{shown}"));
     let of_lever = line.levers.iter().find(|this_lever| this_lever.lever == lever).unwrap();
     assert_eq!(of_lever.result, LeverResult::Recommended, "{shown}");
     line.clone()

@@ -25,7 +25,7 @@ fn used(outcome: &Outcome, name: &str, seconds: i64) -> f64 {
 }
 
 #[test]
-fn a_node_that_is_short_of_cpu_shares_it_in_proportion_to_requests() {
+fn scarce_cpu_is_shared_in_proportion_to_requests() {
     // An m5.4xlarge offers 15,890m. The first wants 12 CPUs and the second 18.
     let manifests = format!("{}{}{}", cluster(0), serving("small", "1", ""), serving("large", "3", ""));
     let loads = format!("load: [{}, {}]", load("small", 120, ""), load("large", 180, ""));
@@ -48,7 +48,7 @@ fn a_node_that_is_short_of_cpu_shares_it_in_proportion_to_requests() {
 }
 
 #[test]
-fn what_a_workload_no_longer_wants_goes_to_the_others() {
+fn unused_cpu_share_goes_to_other_pods() {
     let manifests = format!("{}{}{}", cluster(0), serving("small", "1", ""), serving("large", "3", ""));
     let loads = format!(
         "load: [{}, {}]",
@@ -62,7 +62,7 @@ fn what_a_workload_no_longer_wants_goes_to_the_others() {
 }
 
 #[test]
-fn a_container_that_passes_its_memory_limit_is_killed_and_starts_again_ever_later() {
+fn oom_killed_container_restarts_with_backoff() {
     let manifests = format!("{}{}", cluster(0), serving("web", "1", ", limits: {memory: 128Mi}"));
     // 20 requests a second for each pod keep 1 MiB a second: from 28 MiB to the limit in 100 s.
     let memory = ", memory: {idle: 28Mi, kept_per_million: 52428800000}";
@@ -93,7 +93,7 @@ fn limited_as_a_whole(name: &str, limits: &str) -> String {
 }
 
 #[test]
-fn limits_of_the_whole_pod_throttle_it_and_have_it_killed() {
+fn pod_level_limits_throttle_and_oom_kill() {
     let manifests = format!("{}{}", cluster(0), limited_as_a_whole("web", "{cpu: 500m, memory: 128Mi}"));
     let outcome = run("30m", &format!("load: [{}]", load("web", 60, "")), &manifests, &[]);
     assert!((used(&outcome, "web", 900) - 1_000.0).abs() < 1.0, "{}", used(&outcome, "web", 900));
@@ -111,7 +111,7 @@ fn limits_of_the_whole_pod_throttle_it_and_have_it_killed() {
 }
 
 #[test]
-fn the_limit_of_the_container_that_works_throttles_whatever_stands_beside_it() {
+fn limit_of_working_container_throttles_pod() {
     let beside = |other: &str| {
         let serving = serving("web", "100m", ", limits: {cpu: 500m}");
         format!("{}{}", cluster(0), serving.replace("}]\n", &format!("}}, {other}]\n")))
@@ -140,7 +140,7 @@ fn limited(kind: &str, cpu: &str) -> String {
 }
 
 #[test]
-fn a_rollout_that_changes_the_cpu_limit_changes_what_its_pods_answer() {
+fn cpu_limit_rollout_changes_throughput() {
     // 60 requests a second want six CPUs.
     let rest = format!("load: [{}]\ntimeline: [{{at: 10m, manifests: [later.yaml]}}]", load("web", 60, ""));
     for (kind, expected) in [
@@ -159,7 +159,7 @@ fn a_rollout_that_changes_the_cpu_limit_changes_what_its_pods_answer() {
 }
 
 #[test]
-fn a_rollout_that_changes_the_cpu_request_changes_the_share_of_a_node_that_is_short() {
+fn cpu_request_rollout_changes_node_share() {
     // An m5.4xlarge offers 15,890m: alike first, then three to one.
     let manifests = format!("{}{}{}", cluster(0), serving("small", "1", ""), serving("large", "1", ""));
     let loads = format!("load: [{}, {}]", load("small", 180, ""), load("large", 180, ""));
@@ -170,7 +170,7 @@ fn a_rollout_that_changes_the_cpu_request_changes_the_share_of_a_node_that_is_sh
 }
 
 #[test]
-fn a_rollout_that_raises_the_memory_limit_ends_the_kills() {
+fn raised_memory_limit_ends_oom_kills() {
     let limits = |memory: &str| serving("web", "1", &format!(", limits: {{memory: {memory}}}"));
     let rest = format!(
         "load: [{}]\ntimeline: [{{at: 10m, manifests: [later.yaml]}}]",

@@ -93,7 +93,7 @@ fn most_leaving(outcome: &Outcome) -> usize {
 }
 
 #[test]
-fn a_pool_whose_families_are_narrowed_drifts_and_replaces_within_its_budget() {
+fn narrowed_pool_drifts_within_its_budget() {
     let manifests = pool("general", "m5", "2") + &deployment("web", 40, "general");
     let outcome = simulate(&manifests, &pool("general", "m6i", "2"), "2h", "6h");
     let two_hours = SimTime::ZERO + SimDuration::from_secs(7_200);
@@ -112,7 +112,7 @@ fn a_pool_whose_families_are_narrowed_drifts_and_replaces_within_its_budget() {
 }
 
 #[test]
-fn a_pool_that_comes_later_takes_the_pods_that_have_waited_for_it() {
+fn later_pool_takes_waiting_pods() {
     let manifests = pool("general", "m5", "1") + &deployment("web", 4, "general") + &deployment("batch", 4, "batch");
     let outcome = simulate(&manifests, &pool("batch", "c6i", "1"), "30m", "1h");
     let half_an_hour = SimTime::ZERO + SimDuration::from_secs(1_800);
@@ -125,7 +125,7 @@ fn a_pool_that_comes_later_takes_the_pods_that_have_waited_for_it() {
 }
 
 #[test]
-fn a_lower_limit_and_another_weight_hold_for_what_is_launched_from_then_on() {
+fn changed_limit_and_weight_apply_to_later_launches() {
     let weighted = |weight: u32, cpu: u32, name: &str, family: &str| {
         pool(name, family, "0")
             .replace("spec:\n  template:", &format!("spec:\n  weight: {weight}\n  limits: {{cpu: {cpu}}}\n  template:"))
@@ -139,7 +139,7 @@ fn a_lower_limit_and_another_weight_hold_for_what_is_launched_from_then_on() {
 }
 
 #[test]
-fn a_step_that_makes_a_pool_static_or_takes_that_from_it_is_refused() {
+fn switching_static_pool_mode_is_rejected() {
     let plain = pool("web", "m5", "1");
     let fixed = plain.replace("spec:\n  template:", "spec:\n  replicas: 2\n  template:");
     let load = |before: &str, later: &str, steps: &str| {

@@ -27,7 +27,7 @@ fn printed(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn a_type_is_shown_with_its_node_and_its_prices() {
+fn pricing_show_prints_node_and_prices() {
     insta::assert_snapshot!("pricing_show_m5", printed(&["show", "m5.large", "--region", "us-east-1"]));
     let old = ["show", "g4dn.xlarge", "--region", "eu-west-1", "--karpenter", "v0.18"];
     insta::assert_snapshot!("pricing_show_gpu", printed(&old));
@@ -37,7 +37,7 @@ fn a_type_is_shown_with_its_node_and_its_prices() {
 }
 
 #[test]
-fn a_type_is_shown_as_json_with_the_keys_that_the_documentation_lists() {
+fn pricing_json_keys_match_documentation() {
     let json = printed(&["show", "m5.large", "--region", "us-east-1", "--format", "json"]);
     insta::assert_snapshot!("pricing_show_json", json);
     let documentation = include_str!("../../docs/outputs.md");
@@ -58,7 +58,7 @@ fn types_are_listed_from_small_to_large() {
 }
 
 #[test]
-fn every_filter_of_a_list_holds_and_every_order_is_kept() {
+fn pricing_list_filters_and_sorts() {
     let list = |arguments: &[&str]| -> Vec<Value> {
         let arguments = [&["list", "--region", "eu-west-1", "--format", "json"], arguments].concat();
         let list: Value = serde_json::from_str(&printed(&arguments)).unwrap();
@@ -80,7 +80,7 @@ fn every_filter_of_a_list_holds_and_every_order_is_kept() {
 }
 
 #[test]
-fn names_that_do_not_exist_are_answered_with_the_nearest() {
+fn unknown_pricing_names_get_nearest_match() {
     for (name, arguments) in [
         ("type", &["show", "m7g.xlrge", "--region", "us-east-1"][..]),
         ("type_elsewhere", &["show", "f1.2xlarge", "--region", "cn-north-1"]),
@@ -121,7 +121,7 @@ fn import(place: &Place, files: &[&str]) -> (String, String, Option<i32>) {
 }
 
 #[test]
-fn what_the_aws_cli_printed_becomes_prices_and_nothing_is_left_out_in_silence() {
+fn aws_cli_prices_import_completely() {
     let place = place_with_answers();
     let (out, err, code) = import(&place, &ANSWERS.map(|(name, _)| name));
     assert_eq!((err.as_str(), code), ("prices: mine, for --pricing-data\n", Some(0)));
@@ -168,7 +168,7 @@ fn a_run_is_billed_at_imported_prices() {
 }
 
 #[test]
-fn a_run_is_billed_at_the_price_of_a_contract_and_says_so() {
+fn contract_price_is_billed_and_labelled() {
     let place = place_with_answers();
     place.put("contract.csv", "region,instance_type,price,as_of\nus-east-1,m5.large,0.0672,2026-04-01\n");
     let (out, _, code) = import(&place, &["contract.csv", "price-list.json"]);
@@ -185,7 +185,7 @@ fn a_run_is_billed_at_the_price_of_a_contract_and_says_so() {
 }
 
 #[test]
-fn a_mistake_in_a_table_of_prices_by_contract_is_named_with_its_line() {
+fn contract_price_error_shows_line() {
     let place = Place::new();
     for (line, reason) in [
         ("us-east-1,m5.lrge,0.05,2026", "`m5.lrge`: of a type whose hardware is not known"),
@@ -205,7 +205,7 @@ fn a_mistake_in_a_table_of_prices_by_contract_is_named_with_its_line() {
 }
 
 #[test]
-fn answers_cut_down_by_a_query_are_understood_and_several_may_stand_in_one_file() {
+fn filtered_and_concatenated_aws_answers_import() {
     let place = place_with_answers();
     let list: Value = serde_json::from_str(ANSWERS[2].1).unwrap();
     let history: Value = serde_json::from_str(ANSWERS[3].1).unwrap();
@@ -217,7 +217,7 @@ fn answers_cut_down_by_a_query_are_understood_and_several_may_stand_in_one_file(
 }
 
 #[test]
-fn an_import_that_cannot_be_leaves_everything_as_it_was() {
+fn failed_price_import_changes_nothing() {
     let place = place_with_answers();
     place.put("broken.json", "{\"PriceList\": [");
     place.put("other.json", "{\"Reservations\": []}");
@@ -241,7 +241,7 @@ fn an_import_that_cannot_be_leaves_everything_as_it_was() {
 }
 
 #[test]
-fn an_import_replaces_an_earlier_one_but_nothing_that_somebody_changed() {
+fn price_import_replaces_only_unmodified_import() {
     let place = place_with_answers();
     assert_eq!(import(&place, &["price-list.json"]).2, Some(0));
     assert_eq!(import(&place, &["spot-price-history.json"]).2, Some(0));
@@ -260,7 +260,7 @@ fn an_import_replaces_an_earlier_one_but_nothing_that_somebody_changed() {
 }
 
 #[test]
-fn a_bill_says_that_the_market_moved_a_price_and_what_that_means() {
+fn bill_explains_market_price_change() {
     let place = Place::new();
     let spot = "NodePool[default].spec.template.spec.requirements[karpenter.sh/capacity-type].values=[spot]";
     let shock = "faults=[{at: 2m, price_shock: {factor: 1.5}}]";
@@ -282,7 +282,7 @@ fn a_bill_says_that_the_market_moved_a_price_and_what_that_means() {
 }
 
 #[test]
-fn bare_metal_shows_what_is_billed_and_what_karpenter_compares() {
+fn bare_metal_shows_billed_and_compared_price() {
     let out = printed(&["show", "m6g.metal", "--region", "us-east-1"]);
     assert!(out.contains("On-Demand (USD)       $2.4640 per hour"), "{out}");
     assert!(out.contains("Karpenter compares    $2.6112 per hour"), "{out}");
@@ -294,7 +294,7 @@ fn bare_metal_shows_what_is_billed_and_what_karpenter_compares() {
 }
 
 #[test]
-fn a_script_fetches_the_prices_of_the_types_that_a_scenario_can_use() {
+fn fetch_script_covers_types_of_scenario() {
     let place = Place::new();
     let script = |words: &[&str]| place.nodecast(&[&["pricing", "fetch-script"], words].concat());
     let (out, err, code) = script(&["scenario.yaml"]);

@@ -28,7 +28,7 @@ fn times(outcome: &Outcome, kind: EventKind) -> Vec<i64> {
 }
 
 #[test]
-fn a_startup_probe_that_gives_up_too_early_kills_the_container_again_and_again() {
+fn short_startup_probe_kills_container_repeatedly() {
     for kind in ["Deployment", "StatefulSet"] {
         let outcome = of_one_pod("startupProbe: {periodSeconds: 5, failureThreshold: 3}", kind, SLOW);
         let (kills, starts) = (times(&outcome, EventKind::PodKilled), times(&outcome, EventKind::PodStarted));
@@ -49,7 +49,7 @@ fn a_startup_probe_that_gives_up_too_early_kills_the_container_again_and_again()
 }
 
 #[test]
-fn a_liveness_probe_without_a_startup_probe_kills_what_starts_more_slowly() {
+fn liveness_probe_kills_slow_starting_container() {
     let liveness = "livenessProbe: {initialDelaySeconds: 15, periodSeconds: 10, failureThreshold: 3}";
     let outcome = of_one_pod(&format!("readinessProbe: {{periodSeconds: 1}}, {liveness}"), "Deployment", SLOW);
     let (kills, starts) = (times(&outcome, EventKind::PodKilled), times(&outcome, EventKind::PodStarted));
@@ -80,7 +80,7 @@ fn a_probe_that_waits_long_enough_kills_nothing() {
 }
 
 #[test]
-fn a_container_that_ran_for_ten_minutes_starts_again_at_once() {
+fn restart_after_ten_minutes_has_no_backoff() {
     let slow = "workloads: [{name: web, start_time: 1h}]";
     let probe = "startupProbe: {periodSeconds: 60, failureThreshold: 13, terminationGracePeriodSeconds: 0}";
     let outcome = of_one_pod(probe, "Deployment", slow);

@@ -21,7 +21,7 @@ fn most(outcome: &Outcome) -> u32 {
 }
 
 #[test]
-fn a_backlog_wakes_workers_is_drained_by_them_and_lets_them_sleep() {
+fn backlog_wakes_workers_until_drained() {
     let burst = sqs("messages: {steps: [{at: 0s, rate: 0}, {at: 10m, rate: 10}, {at: 11m, rate: 0}]}");
     let outcome = run("40m", &burst, &format!("{}{}", cluster(0), scaled_object(SQS)), &[]);
     let changes = changes(&outcome);
@@ -37,7 +37,7 @@ fn a_backlog_wakes_workers_is_drained_by_them_and_lets_them_sleep() {
 }
 
 #[test]
-fn no_more_replicas_are_asked_for_than_messages_are_unfinished() {
+fn replicas_do_not_exceed_unfinished_messages() {
     // A hundred messages come at once, a minute's work each, one to a replica.
     let burst = "versions: {kubernetes: \"1.37\"}\nqueues:\n- {name: orders, kind: sqs, workload: worker, time_per_message: 60s, \
         messages: {steps: [{at: 0s, rate: 0}, {at: 60s, rate: 100}, {at: 61s, rate: 0}], arrivals: even}}";
@@ -62,7 +62,7 @@ fn no_more_replicas_are_asked_for_than_messages_are_unfinished() {
 }
 
 #[test]
-fn messages_in_flight_count_unless_the_trigger_leaves_them_out() {
+fn in_flight_messages_count_unless_excluded() {
     // Ten a second, two seconds each: twenty in flight and, with enough workers, none waiting.
     let steady = sqs("messages: {constant: 10}, waiting: 100");
     let with =
@@ -76,7 +76,7 @@ fn messages_in_flight_count_unless_the_trigger_leaves_them_out() {
 }
 
 #[test]
-fn kafka_has_no_use_for_more_consumers_than_partitions() {
+fn kafka_consumers_are_limited_by_partitions() {
     let topic = "queues:\n- {name: events, kind: kafka, partitions: 6, consumer_group: g, workload: worker, \
         time_per_message: 1s, waiting: 6000}";
     let trigger = |more: &str| {
@@ -178,7 +178,7 @@ fn jobs(outcome: &Outcome) -> (u32, u32) {
 }
 
 #[test]
-fn a_scaled_job_makes_a_job_for_each_message_and_no_more_at_once_than_it_may() {
+fn scaled_job_creates_one_job_per_message() {
     let object = scaled_job(&format!("  maxReplicaCount: 10\n{}", batch_trigger("")));
     let outcome = run("15m", BATCH_QUEUE, &format!("{}{object}", cluster(1)), &[]);
     assert!(outcome.warnings.is_empty(), "{:?}", outcome.warnings);
@@ -204,7 +204,7 @@ fn a_scaled_job_makes_a_job_for_each_message_and_no_more_at_once_than_it_may() {
 }
 
 #[test]
-fn the_accurate_strategy_fits_a_queue_that_hides_what_was_taken() {
+fn accurate_strategy_suits_queue_hiding_in_flight() {
     let without = ", scaleOnInFlight: \"false\"";
     // The default strategy sets running Jobs against a queue that no longer shows their messages, and stops too soon.
     let default = scaled_job(&format!("  maxReplicaCount: 20\n{}", batch_trigger(without)));
@@ -223,7 +223,7 @@ fn the_accurate_strategy_fits_a_queue_that_hides_what_was_taken() {
 }
 
 #[test]
-fn a_job_of_several_pods_finishes_with_the_last_of_them() {
+fn multi_pod_job_finishes_with_last_pod() {
     let object = scaled_job(&format!("  maxReplicaCount: 2\n{}", batch_trigger("")))
         .replace("jobTargetRef:\n", "jobTargetRef:\n    parallelism: 2\n    completions: 3\n");
     let outcome = run("15m", BATCH_QUEUE, &format!("{}{object}", cluster(1)), &[]);
@@ -233,7 +233,7 @@ fn a_job_of_several_pods_finishes_with_the_last_of_them() {
 }
 
 #[test]
-fn a_job_whose_pod_fails_is_given_up_after_its_limit_and_keda_makes_another_for_the_message() {
+fn failed_job_is_replaced_for_its_message() {
     let settings = |share: &str| format!("{BATCH_QUEUE}\nworkloads: [{{name: batch, failures: {share}}}]");
     let limited = |limit: u32| {
         scaled_job(&format!("  maxReplicaCount: 10\n{}", batch_trigger("")))
@@ -265,7 +265,7 @@ fn a_job_whose_pod_fails_is_given_up_after_its_limit_and_keda_makes_another_for_
 }
 
 #[test]
-fn a_job_without_a_queue_runs_for_a_minute_and_a_warning_says_so() {
+fn job_without_queue_runs_one_minute_with_warning() {
     let cron = "  triggers:\n  - type: cron\n    metadata: {timezone: UTC, start: 5 2 * * *, end: 8 2 * * *, desiredReplicas: \"2\"}\n";
     let outcome = run("20m", "", &format!("{}{}", cluster(1), scaled_job(cron)), &[]);
     assert_eq!(
@@ -280,7 +280,7 @@ fn a_job_without_a_queue_runs_for_a_minute_and_a_warning_says_so() {
 }
 
 #[test]
-fn every_mistake_in_a_scaled_job_is_shown_with_its_place() {
+fn scaled_job_errors_show_their_place() {
     let mut report = String::new();
     for mistake in [
         "  triggers: []\n",
@@ -300,7 +300,7 @@ fn every_mistake_in_a_scaled_job_is_shown_with_its_place() {
 }
 
 #[test]
-fn workers_use_cpu_for_messages_and_an_autoscaler_on_cpu_sees_it() {
+fn queue_workers_use_cpu_seen_by_hpa() {
     let queue = "queues:\n- {name: orders, kind: sqs, workload: worker, time_per_message: 1s, cpu_per_message: 80ms, waiting: 100000}";
     let hpa = "---\napiVersion: autoscaling/v1\nkind: HorizontalPodAutoscaler\nmetadata: {name: h}\nspec: {scaleTargetRef: {kind: \
         Deployment, name: worker}, maxReplicas: 10, targetCPUUtilizationPercentage: 50}\n";
@@ -312,7 +312,7 @@ fn workers_use_cpu_for_messages_and_an_autoscaler_on_cpu_sees_it() {
 }
 
 #[test]
-fn the_messages_of_a_job_that_is_cut_off_go_back_and_are_worked_on_elsewhere() {
+fn messages_of_interrupted_job_return_to_queue() {
     let rest = "cluster: {zones: [us-east-1a, us-east-1b]}\nfaults: [{at: 90s, for: 30m, zone_outage: {zone: us-east-1a, mode: power}}]\n\
         queues:\n- {name: orders, kind: sqs, workload: batch, time_per_message: 10m, waiting: 10}";
     let nodes =
@@ -327,7 +327,7 @@ fn the_messages_of_a_job_that_is_cut_off_go_back_and_are_worked_on_elsewhere() {
 }
 
 #[test]
-fn a_worker_without_a_readiness_probe_takes_no_message_before_it_has_started() {
+fn worker_without_readiness_probe_waits_for_start() {
     let queue = |start: &str| {
         format!(
             "{}\nworkloads: [{{name: default/worker, start_time: {start}}}]",
@@ -349,7 +349,7 @@ fn a_worker_without_a_readiness_probe_takes_no_message_before_it_has_started() {
 }
 
 #[test]
-fn a_pod_of_a_job_takes_its_message_when_it_has_started() {
+fn job_pod_takes_message_after_start() {
     let object = scaled_job(&format!("  maxReplicaCount: 10\n{}", batch_trigger("")));
     let rest = format!("{BATCH_QUEUE}\nworkloads: [{{name: default/batch, start_time: 20s}}]");
     let outcome = run("20m", &rest, &format!("{}{object}", cluster(1)), &[]);
@@ -374,7 +374,7 @@ fn job_pods(outcome: &Outcome) -> Vec<(i64, i64, bool)> {
 }
 
 #[test]
-fn a_scaled_job_makes_no_jobs_while_it_is_paused() {
+fn paused_scaled_job_creates_no_jobs() {
     let object = scaled_job(&format!("  maxReplicaCount: 10\n{}", batch_trigger("")));
     let paused = object.replace("{name: batch}", "{name: batch, annotations: {autoscaling.keda.sh/paused: \"true\"}}");
     let queue = "time_per_message: 60s, waiting: 30";
@@ -389,7 +389,7 @@ fn a_scaled_job_makes_no_jobs_while_it_is_paused() {
 }
 
 #[test]
-fn jobs_of_a_former_scaled_job_are_deleted_unless_its_rollout_is_gradual() {
+fn changed_scaled_job_deletes_jobs_unless_gradual() {
     let object = |cpu: &str, rollout: &str| {
         scaled_job(&format!("  maxReplicaCount: 10\n{rollout}{}", batch_trigger(""))).replace("cpu: 100m", cpu)
     };

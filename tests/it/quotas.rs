@@ -53,7 +53,7 @@ fn refusals(outcome: &Outcome) -> Vec<&str> {
 }
 
 #[test]
-fn a_quota_lets_so_many_pods_be_and_says_so() {
+fn quota_limits_pods_and_reports_it() {
     let asks = "requests: { cpu: 500m, memory: 256Mi }";
     for (hard, pods, told) in [
         ("{ pods: \"4\" }", 4, "exceeded quota: fair, limited: pods=4"),
@@ -80,7 +80,7 @@ fn refused_replica_set_waits_for_its_back_off() {
 }
 
 #[test]
-fn limits_of_the_whole_pod_and_of_sidecars_count() {
+fn quota_counts_pod_level_and_sidecar_limits() {
     let whole = deployment("web", 4, "").replace("containers:", "resources: { limits: { cpu: 2 } }, containers:");
     let limited = "resources: { limits: { cpu: 1 } }";
     let sidecar =
@@ -93,7 +93,7 @@ fn limits_of_the_whole_pod_and_of_sidecars_count() {
 }
 
 #[test]
-fn a_quota_on_claims_holds_back_the_pods_of_stateful_sets() {
+fn claim_quota_blocks_stateful_set_pods() {
     let claims = "  volumeClaimTemplates: [{ metadata: { name: d }, spec: { accessModes: [ReadWriteOnce], resources: { requests: { storage: 500Mi } } } }]\n";
     let set = deployment("web", 3, "requests: { cpu: 100m }").replace("Deployment", "StatefulSet") + claims;
     let class = "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nprovisioner: ebs.csi.aws.com\nvolumeBindingMode: WaitForFirstConsumer\n\
@@ -117,7 +117,7 @@ fn a_quota_on_claims_holds_back_the_pods_of_stateful_sets() {
 }
 
 #[test]
-fn what_was_refused_is_made_once_there_is_room() {
+fn rejected_pods_are_created_once_quota_allows() {
     let asks = "requests: { cpu: 500m, memory: 256Mi }";
     let manifests = deployment("old", 4, asks)
         + &deployment("web", 4, asks)
@@ -143,7 +143,7 @@ fn a_scope_leaves_other_pods_alone() {
 }
 
 #[test]
-fn jobs_and_stateful_sets_wait_for_their_quota_too() {
+fn jobs_and_stateful_sets_wait_for_quota() {
     let job = "---
 apiVersion: batch/v1
 kind: Job
@@ -164,7 +164,7 @@ spec:
 }
 
 #[test]
-fn what_a_limit_range_does_not_admit_is_never_made() {
+fn limit_range_violations_prevent_pod_creation() {
     let asks = "requests: { cpu: 500m, memory: 256Mi }, limits: { cpu: 2, memory: 1Gi }";
     for (limits, pods) in [
         ("[{ type: Container, max: { cpu: 1 } }]", 0),
@@ -181,7 +181,7 @@ fn what_a_limit_range_does_not_admit_is_never_made() {
 }
 
 #[test]
-fn pods_with_security_groups_of_their_own_share_the_branch_interfaces_of_nodes() {
+fn security_group_pods_share_branch_interfaces() {
     let pods = deployment("web", 100, "requests: { cpu: 10m }");
     let policy = "---\napiVersion: vpcresources.k8s.aws/v1beta1\nkind: SecurityGroupPolicy\nmetadata: { name: own, namespace: shop }\n\
                   spec: { podSelector: { matchLabels: { app: web } }, securityGroups: { groupIds: [sg-1] } }\n";

@@ -19,13 +19,13 @@ fn hash_of_draws(name: &str) -> u64 {
 }
 
 #[test]
-fn the_first_thousand_draws_of_each_stream_stay_what_they_are() {
+fn first_thousand_random_draws_are_stable() {
     let hashes: String = STREAM_NAMES.iter().map(|name| format!("{name}: {:016x}\n", hash_of_draws(name))).collect();
     insta::assert_snapshot!("draws", hashes);
 }
 
 #[test]
-fn every_stream_that_is_drawn_from_is_in_the_list() {
+fn every_used_random_stream_is_listed() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     for room in ["crates/ec2/src", "crates/sim/src/actors"] {
         let mut folders = vec![root.join(room)];

@@ -44,7 +44,7 @@ const PLANTED: [&str; 2] = [
 ];
 
 #[test]
-fn what_was_planted_is_found_confirmed_and_written_so_that_it_can_be_compared() {
+fn planted_savings_are_found_and_exported() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("recommended");
     let folder = folder.to_str().unwrap();
@@ -53,7 +53,12 @@ fn what_was_planted_is_found_confirmed_and_written_so_that_it_can_be_compared() 
     assert_eq!(answer.advice, Advice::Change, "{text}");
     let saving = answer.saving().unwrap();
     assert!(saving.low.unwrap() > 0.03, "{saving:?}");
-    assert!(answer.changes.iter().any(|change| change.subject == "NodePool spot" && change.to == "WhenEmptyOrUnderutilized"));
+    assert!(
+        answer
+            .changes
+            .iter()
+            .any(|change| change.subject == "NodePool spot" && change.to == "WhenEmptyOrUnderutilized")
+    );
     let nodes = answer.lines.iter().find(|line| line.name == "Spot nodes").unwrap();
     let lever = &nodes.levers[0];
     assert_eq!((lever.lever.as_str(), lever.result), ("consolidation", LeverResult::Recommended));
@@ -83,7 +88,7 @@ fn what_was_planted_is_found_confirmed_and_written_so_that_it_can_be_compared() 
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn what_no_policy_can_state_is_written_as_a_scenario_and_not_as_a_policy() {
+fn inexpressible_changes_are_written_as_scenario() {
     let place = Place::new();
     let pods = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 2\n  \
                 selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    \
@@ -109,7 +114,7 @@ fn what_no_policy_can_state_is_written_as_a_scenario_and_not_as_a_policy() {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn any_number_of_threads_gives_the_same_bytes_and_no_lever_gives_no_change() {
+fn recommendation_is_identical_on_any_thread_count() {
     let one = recommended("budgets", &[], &["--threads", "1"]);
     assert_eq!(one, recommended("budgets", &[], &["--threads", "8"]));
     let answer: Recommendation = serde_json::from_str(&one).unwrap();
@@ -118,7 +123,7 @@ fn any_number_of_threads_gives_the_same_bytes_and_no_lever_gives_no_change() {
 }
 
 #[test]
-fn a_search_that_runs_out_of_time_has_the_answer_of_the_simulations_that_it_names() {
+fn timed_out_recommendation_reports_its_simulations() {
     let text = answered("consolidation,hpa-targets", &PLANTED, &["--budget", "1s", "--simulations", "100000"]);
     let answer: Recommendation = serde_json::from_str(&text).unwrap();
     assert!(answer.effort.spent && answer.effort.simulations < 100_000, "{:?}", answer.effort);
@@ -152,7 +157,7 @@ fn what_cannot_be_asked_is_refused() {
 }
 
 #[test]
-fn workloads_get_a_node_pool_of_their_own_where_that_saves() {
+fn workloads_get_separate_node_pool_when_cheaper() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("recommended");
     let on_demand = "NodePool[default].spec.template.spec.requirements[karpenter.sh/capacity-type].values=[on-demand]";

@@ -6,7 +6,7 @@ use nodecast::catalog::{Catalog, InstanceFacts, Region};
 use nodecast::domain::{NodePool, well_known};
 use nodecast::experiment::axes::Setting;
 use nodecast::experiment::recommendation::{
-    Allowance, Choice, Exclusion, Kind, BaselineFacts, Lever, Reaches, exclude, levers, requirements, setting,
+    Allowance, BaselineFacts, Choice, Exclusion, Kind, Lever, Reaches, exclude, levers, requirements, setting,
 };
 use nodecast::scenario::document::Content;
 use nodecast::scenario::{Edit, Limits, Scenario};

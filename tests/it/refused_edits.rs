@@ -11,7 +11,7 @@ fn edit(first: &str, later: &str) -> Outcome {
 }
 
 #[test]
-fn nothing_of_an_edit_is_applied_that_changes_what_cannot_change() {
+fn edit_of_immutable_field_is_rejected_entirely() {
     let web = |change: &str| stateful(3, "two", change);
     let other = |form: String| form.replace("app: web", "app: other").replace("app: agent", "app: other");
     let claims = |size: &str| {
@@ -52,7 +52,7 @@ fn nothing_of_an_edit_is_applied_that_changes_what_cannot_change() {
 }
 
 #[test]
-fn completions_of_a_job_stay_and_those_of_an_indexed_one_change_with_its_parallelism() {
+fn job_completions_are_immutable_unless_indexed() {
     let job = |spec: &str| {
         format!(
             "---\napiVersion: batch/v1\nkind: Job\nmetadata: {{name: report}}\nspec: {{{spec}, template: {{spec: \

@@ -46,7 +46,7 @@ fn dump(zonal: bool) -> String {
 }
 
 #[test]
-fn node_groups_take_the_place_of_karpenter_without_an_edit() {
+fn node_groups_replace_karpenter_without_edits() {
     let place = Place::new();
     place.put("cluster.yaml", &dump(false));
     let (_, err, code) = place.nodecast(&["init", "own", "--from", "cluster.yaml"]);
@@ -61,7 +61,8 @@ fn node_groups_take_the_place_of_karpenter_without_an_edit() {
     assert_eq!(sizes, expected);
     let four = &groups[2];
     assert_eq!(four.taints[0].key.as_str(), "shared");
-    let label = |key: &str| four.labels.iter().find(|(this_key, _)| this_key.as_str() == key).map(|(_, value)| value.as_str());
+    let label =
+        |key: &str| four.labels.iter().find(|(this_key, _)| this_key.as_str() == key).map(|(_, value)| value.as_str());
     assert_eq!((label("team"), label("karpenter.sh/capacity-type")), (Some("shop"), Some("spot")));
     assert_eq!(
         (label("karpenter.sh/nodepool"), label("karpenter.k8s.aws/instance-family")),
@@ -83,7 +84,7 @@ fn node_groups_take_the_place_of_karpenter_without_an_edit() {
 }
 
 #[test]
-fn where_pods_are_bound_to_zones_each_zone_has_a_group() {
+fn zone_bound_pods_get_one_group_per_zone() {
     let place = Place::new();
     place.put("cluster.yaml", &dump(true));
     let (_, err, code) = place.nodecast(&["init", "own", "--from", "cluster.yaml"]);
@@ -98,7 +99,7 @@ fn where_pods_are_bound_to_zones_each_zone_has_a_group() {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn a_comparison_with_node_groups_places_every_pod_of_a_big_cluster() {
+fn node_group_comparison_places_all_pods() {
     let place = Place::new();
     let (_, err, code) = place.nodecast(&["init", "own", "--from", DUMP]);
     assert_eq!((err.as_str(), code), ("", Some(0)));
@@ -131,7 +132,7 @@ fn demanding() -> String {
 }
 
 #[test]
-fn auto_mode_takes_the_place_of_karpenter_without_an_edit() {
+fn auto_mode_replaces_karpenter_without_edits() {
     let place = Place::new();
     place.put("cluster.yaml", &demanding());
     let (_, err, code) = place.nodecast(&["init", "own", "--from", "cluster.yaml"]);
@@ -162,7 +163,7 @@ fn auto_mode_takes_the_place_of_karpenter_without_an_edit() {
 }
 
 #[test]
-fn karpenter_of_ones_own_takes_the_place_of_auto_mode_without_an_edit() {
+fn karpenter_replaces_auto_mode_without_edits() {
     let place = Place::new();
     place.put(
         "cluster.yaml",
@@ -178,7 +179,12 @@ fn karpenter_of_ones_own_takes_the_place_of_auto_mode_without_an_edit() {
     let (mut scenario, _) = nodecast::scenario::load(&place.path("own/scenario.yaml")).unwrap();
     let names: Vec<&str> = scenario.policies.iter().map(|policy| policy.name.as_str()).collect();
     assert_eq!(names, ["today", "karpenter"]);
-    let general = scenario.policies[1].manifests.node_pools.iter().find(|node_pool| node_pool.name.as_str() == "general").unwrap();
+    let general = scenario.policies[1]
+        .manifests
+        .node_pools
+        .iter()
+        .find(|node_pool| node_pool.name.as_str() == "general")
+        .unwrap();
     assert!(!general.auto_mode);
     assert_eq!(general.requirements[0].key.as_str(), "karpenter.k8s.aws/instance-category");
     scenario.duration = nodecast::domain::SimDuration::from_secs(3_600);
@@ -196,7 +202,7 @@ fn karpenter_of_ones_own_takes_the_place_of_auto_mode_without_an_edit() {
 }
 
 #[test]
-fn what_the_bill_has_beside_nodes_follows_from_their_addresses() {
+fn network_costs_follow_node_addresses() {
     let place = Place::new();
     let written = |dump: &str| {
         place.put("cluster.yaml", dump);

@@ -26,7 +26,7 @@ fn tolerating(toleration: &str) -> String {
 }
 
 #[test]
-fn a_no_execute_taint_evicts_at_once_those_that_do_not_tolerate_it() {
+fn no_execute_taint_evicts_intolerant_pods() {
     let outcome = changed("spot: false", NO_EXECUTE, &deployment("worker", 2));
     let pods = pods(&outcome, "worker");
     assert_eq!(there(&pods, at(599)), (2, 2));
@@ -35,7 +35,7 @@ fn a_no_execute_taint_evicts_at_once_those_that_do_not_tolerate_it() {
 }
 
 #[test]
-fn a_toleration_lasts_for_its_seconds_and_without_them_for_ever() {
+fn toleration_seconds_delay_eviction() {
     let tolerated = |seconds: &str| {
         let toleration = format!("{{key: team, operator: Exists, effect: NoExecute{seconds}}}");
         let outcome = changed("spot: false", NO_EXECUTE, &tolerating(&toleration));
@@ -49,7 +49,7 @@ fn a_toleration_lasts_for_its_seconds_and_without_them_for_ever() {
 }
 
 #[test]
-fn a_taint_that_is_taken_off_in_time_evicts_nobody() {
+fn taint_removed_in_time_evicts_no_pods() {
     let toleration = "{key: team, operator: Exists, effect: NoExecute, tolerationSeconds: 90}";
     let timeline = "timeline: [{at: 10m, manifests: [later.yaml]}, {at: 11m, manifests: [again.yaml]}]";
     let objects = format!("{}{}", group("spot: false"), tolerating(toleration));
@@ -64,14 +64,14 @@ const AGENT: &str = "---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name:
 const GPU: &str = "labels: {gpu: \"true\"}";
 
 #[test]
-fn a_daemon_set_gets_its_pod_when_the_labels_of_a_node_come_to_match() {
+fn daemon_starts_when_node_labels_match() {
     let pods = pods(&changed("spot: false", GPU, AGENT), "agent");
     assert_eq!(pods.len(), 1);
     assert!(pods[0].created >= at(600) && pods[0].ready.is_some(), "{pods:?}");
 }
 
 #[test]
-fn a_daemon_set_loses_its_pod_when_the_labels_of_a_node_match_no_longer() {
+fn daemon_stops_when_node_labels_mismatch() {
     let pods = pods(&changed(GPU, "spot: false", AGENT), "agent");
     assert_eq!(pods.len(), 1, "none is made again");
     assert!(pods[0].ready.is_some() && pods[0].deletion_requested == Some(at(600)), "{pods:?}");
@@ -90,14 +90,14 @@ fn named(more: &str, cpu: &str) -> Outcome {
 }
 
 #[test]
-fn a_pod_that_names_its_node_asks_no_scheduler() {
+fn pod_with_node_name_bypasses_scheduler() {
     let outcome = named("", "1");
     let pods = pods(&outcome, "(pods)");
     assert!(pods.len() == 1 && pods[0].ready.is_some(), "it runs though the node is cordoned: {pods:?}");
 }
 
 #[test]
-fn a_pod_that_names_a_node_without_room_or_with_a_no_execute_taint_fails() {
+fn pod_with_unsuitable_node_name_fails() {
     for (more, cpu) in [("", "5"), (", taints: [{key: team, effect: NoExecute}]", "1")] {
         let outcome = named(more, cpu);
         let failed = outcome.record.events.iter().any(|event| event.kind.as_str() == "PodFailed");

@@ -34,7 +34,7 @@ fn the_terminal_table_answers_in_forty_lines() {
 }
 
 #[test]
-fn columns_of_the_terminal_stay_apart_whatever_the_counts() {
+fn terminal_columns_stay_separate_for_large_counts() {
     let mut summary = Summary::from_outcome(&synthetic::outcome());
     summary.requests[0].completed = 1_234_567_890.0;
     summary.requests[0].unanswered = 12_345_678_901.0;
@@ -43,7 +43,7 @@ fn columns_of_the_terminal_stay_apart_whatever_the_counts() {
 }
 
 #[test]
-fn no_line_of_the_terminal_table_is_wider_than_the_terminal() {
+fn terminal_table_fits_terminal_width() {
     let outcome = synthetic::outcome();
     let summary = Summary::from_outcome(&outcome);
     let whole = terminal::table_over_time(&summary, &outcome);
@@ -62,7 +62,7 @@ fn answer(summary: &Summary, question: &str) -> (String, Vec<String>) {
 }
 
 #[test]
-fn a_kept_objective_excuses_nothing_that_it_is_not_about() {
+fn met_objective_excuses_only_its_metric() {
     let mut summary = Summary::from_outcome(&synthetic::outcome());
     let kept = |name: &str, unit: &str| report::summary::ObjectiveResult {
         name: name.to_owned(),
@@ -110,7 +110,7 @@ fn no_missed_objective_is_left_out() {
 }
 
 #[test]
-fn pods_that_were_all_there_before_the_warm_up_ended_are_not_called_none() {
+fn wait_summary_distinguishes_pods_created_before_warm_up() {
     let mut summary = Summary::from_outcome(&synthetic::outcome());
     summary.pods.wait_for_node = None;
     (summary.pods.created, summary.about.warm_up_seconds) = (38, Some(1_800.0));
@@ -121,7 +121,7 @@ fn pods_that_were_all_there_before_the_warm_up_ended_are_not_called_none() {
 }
 
 #[test]
-fn a_node_that_is_lost_is_not_ready_until_it_is_heard_of_again() {
+fn lost_node_is_unready_until_it_returns() {
     let mut outcome = synthetic::outcome();
     let before = Summary::from_outcome(&outcome);
     let ready = outcome.record.nodes[0].ready.expect("Ready");
@@ -136,7 +136,7 @@ fn a_node_that_is_lost_is_not_ready_until_it_is_heard_of_again() {
 }
 
 #[test]
-fn a_change_between_two_samples_counts_for_the_most_that_was_wanted() {
+fn peak_includes_changes_between_samples() {
     let mut outcome = synthetic::outcome();
     let change = nodecast::world::record::ReplicaChange {
         at: nodecast::domain::SimTime::from_micros(61_000_000),
@@ -192,7 +192,7 @@ fn each_breakdown_sums_to_what_it_breaks_down() {
 }
 
 #[test]
-fn a_node_whose_gpus_are_all_taken_is_not_idle() {
+fn node_with_full_gpus_is_not_idle() {
     let mut outcome = synthetic::outcome();
     let before = Summary::from_outcome(&outcome).cost.idle.amount;
     // Both GPUs of the first node for the whole hour; of its memory half was requested, of its CPU a quarter.
@@ -208,7 +208,7 @@ fn a_node_whose_gpus_are_all_taken_is_not_idle() {
 }
 
 #[test]
-fn phases_and_idle_cost_follow_the_lives_of_nodes() {
+fn phase_and_idle_costs_follow_node_lives() {
     let cost = Summary::from_outcome(&synthetic::outcome()).cost;
     // The Spot node: 30 s to Ready, 10 s from the decision to the end; the last one: 40 s to Ready.
     near(cost.phases.starting, 0.04 * 30.0 / 3_600.0 + 0.0816 * 40.0 / 3_600.0);
@@ -223,7 +223,7 @@ fn phases_and_idle_cost_follow_the_lives_of_nodes() {
 }
 
 #[test]
-fn a_pod_that_never_had_a_node_counts_with_the_time_it_waited() {
+fn unscheduled_pod_counts_with_its_wait() {
     let pods = Summary::from_outcome(&synthetic::outcome()).pods;
     let waits = pods.wait_for_node.expect("pods waited");
     // Waits are 0, 40 and 50 s, and 100 s from creation to the end; daemons are left out.
@@ -284,7 +284,7 @@ fn a_run_without_anything_still_makes_a_report() {
 }
 
 #[test]
-fn a_plot_without_data_is_left_out_and_the_page_says_so() {
+fn empty_plot_is_omitted_with_note() {
     let mut outcome = synthetic::outcome();
     for id in (0..outcome.record.pods.len()).map(PodId::from_index) {
         let pod = outcome.record.pods.change(id);
@@ -348,7 +348,7 @@ fn the_page_needs_nothing_from_elsewhere() {
 }
 
 #[test]
-fn the_page_shows_the_figures_of_the_summary_and_escapes_every_text() {
+fn page_shows_summary_and_escapes_text() {
     let outcome = synthetic::outcome();
     let page = html(&outcome);
     assert!(page.contains("12\u{a0}ms of CPU"), "a number stays with its unit");
@@ -391,7 +391,7 @@ fn contents(directory: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn equal_runs_leave_equal_bytes_and_an_earlier_report_is_replaced() {
+fn equal_runs_write_identical_reports_replacing_old() {
     let place = tempfile::tempdir().expect("a directory");
     let (one, two) = (place.path().join("deep/one"), place.path().join("two"));
     write(&synthetic::outcome(), &one).expect("written");
@@ -406,7 +406,7 @@ fn equal_runs_leave_equal_bytes_and_an_earlier_report_is_replaced() {
 }
 
 #[test]
-fn what_is_not_ours_is_refused_and_left_alone() {
+fn foreign_output_directory_is_rejected_unchanged() {
     let place = tempfile::tempdir().expect("a directory");
     let notes = place.path().join("notes");
     fs::create_dir(&notes).expect("made");
@@ -431,7 +431,7 @@ fn what_is_not_ours_is_refused_and_left_alone() {
 }
 
 #[test]
-fn what_somebody_has_put_beside_a_report_or_changed_in_it_keeps_it_from_being_replaced() {
+fn modified_report_is_not_replaced() {
     let place = tempfile::tempdir().expect("a directory");
     let report = place.path().join("report");
     write(&synthetic::outcome(), &report).expect("written");
@@ -477,7 +477,7 @@ fn file_changed_during_run_keeps_earlier_report() {
 }
 
 #[test]
-fn of_two_runs_into_one_directory_one_wins_and_the_other_is_told() {
+fn concurrent_runs_cannot_share_output_directory() {
     let place = tempfile::tempdir().expect("a directory");
     let path = place.path().join("report");
     let first = OutputDirectory::begin(&path).expect("begun");
@@ -492,7 +492,7 @@ fn of_two_runs_into_one_directory_one_wins_and_the_other_is_told() {
 
 /// A run that is killed leaves its hidden directory, whose lock the system takes back.
 #[test]
-fn what_a_killed_run_has_left_the_next_one_clears_away() {
+fn leftovers_of_killed_run_are_cleaned_up() {
     let place = tempfile::tempdir().expect("a directory");
     let path = place.path().join("report");
     let hidden = place.path().join(".report.partial");
@@ -534,7 +534,7 @@ fn a_workload_without_answers_has_no_response_time() {
 }
 
 #[test]
-fn fast_answers_to_some_do_not_make_up_for_none_to_others() {
+fn fast_workload_does_not_excuse_unanswered_one() {
     let mut outcome = synthetic::outcome();
     outcome.about.objectives.request_p99 = Some(nodecast::domain::SimDuration::from_secs(1));
     let judged = |outcome: &Outcome| {

@@ -40,7 +40,7 @@ fn at(seconds: i64) -> SimTime {
 }
 
 #[test]
-fn curves_lives_and_decisions_of_the_run_are_in_the_page() {
+fn page_contains_curves_lives_and_decisions() {
     let outcome = synthetic::outcome();
     let data = data(&html(&outcome));
     let charts: Vec<&str> =
@@ -74,7 +74,7 @@ fn colors_by_workload(data: &Value) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn a_workload_has_one_colour_in_every_chart_and_in_the_replay() {
+fn workload_has_one_colour_across_charts() {
     let mut outcome = large();
     // Autoscalers in another order than that of replica counts.
     outcome.record.metrics.reverse();
@@ -105,7 +105,7 @@ fn a_chart_says_its_unit_and_never_twice() {
 }
 
 #[test]
-fn what_runs_at_the_end_of_a_run_does_not_fall_to_zero() {
+fn charts_do_not_drop_to_zero_at_end() {
     let data = data(&html(&synthetic::outcome()));
     for id in ["nodes", "cost"] {
         let chart = data["charts"].as_array().unwrap().iter().find(|chart| chart["id"] == id).unwrap();
@@ -116,7 +116,7 @@ fn what_runs_at_the_end_of_a_run_does_not_fall_to_zero() {
 }
 
 #[test]
-fn the_rate_of_cost_adds_up_to_the_bill() {
+fn cost_rate_integrates_to_bill() {
     let outcome = synthetic::outcome();
     let data = data(&html(&outcome));
     let chart = data["charts"].as_array().unwrap().iter().find(|chart| chart["id"] == "cost").unwrap();
@@ -135,7 +135,7 @@ fn the_rate_of_cost_adds_up_to_the_bill() {
 }
 
 #[test]
-fn no_name_and_no_cause_becomes_markup_or_script() {
+fn names_and_causes_cannot_inject_markup() {
     let hostile = "</script><script>alert(1)</script><img src=x onerror=alert(1)>";
     let mut outcome = synthetic::outcome();
     outcome.about.scenario = hostile.to_owned();
@@ -320,7 +320,7 @@ fn thinned_curves_show_nothing_before_it_happens() {
 }
 
 #[test]
-fn manifests_of_one_instant_are_one_row_of_the_decisions() {
+fn simultaneous_manifests_form_one_decision_row() {
     let mut outcome = synthetic::outcome();
     let rows = |outcome: &Outcome| data(&html(outcome))["decisions"]["rows"].as_array().unwrap().len();
     let before = rows(&outcome);
@@ -342,7 +342,7 @@ fn manifests_of_one_instant_are_one_row_of_the_decisions() {
 }
 
 #[test]
-fn a_day_of_fifty_services_fits_into_a_megabyte() {
+fn page_of_fifty_services_fits_one_megabyte() {
     let outcome = large();
     let page = html(&outcome);
     assert!(page.len() < BYTES_MAX, "{} bytes", page.len());
@@ -356,7 +356,7 @@ fn a_day_of_fifty_services_fits_into_a_megabyte() {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn a_run_of_any_size_fits_into_a_megabyte() {
+fn page_of_any_run_fits_one_megabyte() {
     let mut outcome = large();
     let record = &mut outcome.record;
     for copy in 1..6_u32 {
@@ -440,7 +440,7 @@ fn more_nodes_than_drawn() -> Outcome {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn counts_are_of_all_nodes_however_few_are_drawn() {
+fn page_counts_include_undrawn_nodes() {
     let outcome = more_nodes_than_drawn();
     let page = html(&outcome);
     assert!(page.len() < BYTES_MAX, "{} bytes", page.len());
@@ -474,7 +474,7 @@ fn counts_are_of_all_nodes_however_few_are_drawn() {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn nodes_of_the_opening_instant_and_long_lives_are_drawn() {
+fn initial_and_long_lived_nodes_are_drawn() {
     let outcome = more_nodes_than_drawn();
     let data = data(&html(&outcome));
     let opens = SimTime::from_micros(data["counts"]["opens"].as_i64().unwrap() * 100_000);
@@ -500,7 +500,7 @@ fn nodes_of_the_opening_instant_and_long_lives_are_drawn() {
 }
 
 #[test]
-fn what_is_charged_without_hours_has_a_dash_for_them() {
+fn charges_without_hours_show_a_dash() {
     let mut outcome = synthetic::outcome();
     let bill = |outcome: &Outcome| {
         let page = html(outcome);

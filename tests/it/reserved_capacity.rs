@@ -100,7 +100,7 @@ fn launched<'a>(outcome: &'a Outcome, capacity_type: &'a str) -> impl Iterator<I
 const QUIET: &str = "failures: none, spot: { interruptions: none }";
 
 #[test]
-fn nodes_in_a_reservation_that_the_class_no_longer_selects_have_drifted() {
+fn deselected_reservation_makes_nodes_drift() {
     let reserved = "capacity_reservations: [{ id: cr-web, type: m5.xlarge, zone: us-east-1a, count: 6, match: targeted, tags: { team: web } }]";
     let (before, after) =
         (pool("reserved, on-demand", "[{ tags: { team: web } }]"), pool("", "[{ tags: { team: db } }]"));
@@ -130,7 +130,7 @@ fn drifted(outcome: &Outcome) -> Vec<(i64, &str)> {
 }
 
 #[test]
-fn nodes_whose_reservation_has_ended_are_on_demand_and_drift_where_their_pool_allows_none() {
+fn ended_reservation_makes_nodes_on_demand() {
     let until = |more: &str| {
         format!(
             "ec2: {{ {QUIET}, capacity_reservations: [{{ id: cr-web, type: m5.xlarge, zone: us-east-1a, count: 6, match: targeted, tags: {{ team: web }}{more} }}] }}"
@@ -153,7 +153,7 @@ fn nodes_whose_reservation_has_ended_are_on_demand_and_drift_where_their_pool_al
 }
 
 #[test]
-fn karpenter_fills_a_reservation_before_it_pays_on_demand() {
+fn karpenter_fills_reservation_before_on_demand() {
     let reserved = "capacity_reservations: [{ id: cr-web, type: m5.xlarge, zone: us-east-1a, count: 4, match: targeted, tags: { team: web } }]";
     let pool = pool("reserved, on-demand", "[{ tags: { team: web } }]");
     let outcome = run(&pool, &format!("ec2: {{ {QUIET}, {reserved} }}"));
@@ -171,7 +171,7 @@ fn karpenter_fills_a_reservation_before_it_pays_on_demand() {
 }
 
 #[test]
-fn what_becomes_free_in_a_reservation_is_used_again() {
+fn freed_reservation_capacity_is_reused() {
     let reserved = "capacity_reservations: [{ id: cr-web, type: m5.xlarge, zone: us-east-1a, count: 2 }]";
     let steps = "timeline:\n  - { at: 5m, scale: { workload: work, replicas: 0 } }\n  - { at: 12m, scale: { workload: work, replicas: 3 } }";
     let pool = pool("reserved, on-demand", "[{ id: cr-web }]");
@@ -180,7 +180,7 @@ fn what_becomes_free_in_a_reservation_is_used_again() {
 }
 
 #[test]
-fn a_reservation_that_no_term_selects_stays_empty_and_is_paid_all_the_same() {
+fn unselected_reservation_is_paid_while_empty() {
     let reserved = "capacity_reservations: [{ type: m5.xlarge, zone: us-east-1a, count: 4 }]";
     let pool = pool("reserved, on-demand", "[{ id: cr-other }]");
     let outcome = run(&pool, &format!("ec2: {{ {QUIET}, {reserved} }}"));
@@ -189,14 +189,14 @@ fn a_reservation_that_no_term_selects_stays_empty_and_is_paid_all_the_same() {
 }
 
 #[test]
-fn a_class_that_selects_reservations_where_there_are_none_is_warned_about() {
+fn class_selecting_missing_reservation_is_warned_about() {
     let outcome = run_for("6m", &pool("reserved, on-demand", "[{ id: cr-web }]"), &format!("ec2: {{ {QUIET} }}"));
     assert!(outcome.warnings.iter().any(|warning| warning.contains("selects capacity reservations")));
     assert_eq!(launched(&outcome, "on-demand").count(), 6);
 }
 
 #[test]
-fn a_subnet_that_runs_out_of_addresses_refuses_launches_until_a_roomier_one_is_there() {
+fn exhausted_subnet_rejects_launches_unless_larger_one_exists() {
     let small = "network: { subnets: [{ zone: us-east-1a, cidr: 10.0.0.0/28, in_use: 8 }] }";
     let pool = pool("on-demand", "[]");
     let outcome = run_for("6m", &pool, &format!("ec2: {{ {QUIET}, {small} }}"));
@@ -211,7 +211,7 @@ fn a_subnet_that_runs_out_of_addresses_refuses_launches_until_a_roomier_one_is_t
 }
 
 #[test]
-fn recorded_availability_is_what_can_be_had_and_a_drop_takes_instances() {
+fn availability_drop_reclaims_instances() {
     let directory = tempfile::tempdir().unwrap();
     let trace = directory.path().join("trace.csv");
     let rows = "instance_type,zone,offset_s,available\nm5.xlarge,us-east-1a,0,4\nm5.xlarge,us-east-1a,300,0\n";
@@ -228,7 +228,7 @@ fn recorded_availability_is_what_can_be_had_and_a_drop_takes_instances() {
 }
 
 #[test]
-fn image_pulls_and_balancers_are_on_the_bill_where_the_scenario_prices_them() {
+fn image_pulls_and_load_balancers_are_billed() {
     let billing =
         "billing: { load_balancers: { count: 1, capacity_units: 2 }, nat_gateways: { count: 1 }, cross_zone: {} }";
     let settings = format!("ec2: {{ failures: none, spot: {{ interruptions: none }}, {billing} }}");
@@ -256,7 +256,7 @@ fn a_plan_may_discount_families_differently() {
 }
 
 #[test]
-fn a_capacity_block_is_left_ten_minutes_before_ec2_takes_it_back_and_costs_its_own_price() {
+fn capacity_block_is_drained_before_its_end() {
     let block = "capacity_reservations: [{ id: cb-1, type: m5.xlarge, zone: us-east-1a, count: 4, reservation_type: capacity-block, per_hour: 0.05, until: 3h }]";
     let pool = pool("reserved, on-demand", "[{ id: cb-1 }]");
     let outcome = run_for("4h", &pool, &format!("ec2: {{ {QUIET}, {block} }}"));
@@ -284,7 +284,7 @@ fn nobody_leaves_an_ordinary_reservation_before_it_ends() {
 }
 
 #[test]
-fn what_still_runs_in_a_capacity_block_is_taken_back_half_an_hour_before_its_end() {
+fn capacity_block_instances_end_thirty_minutes_early() {
     let block = "capacity_reservations: [{ id: cb-1, type: m5.xlarge, zone: us-east-1a, count: 6, reservation_type: capacity-block, until: 2h }]";
     let stays = "---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: { name: work }\nspec: { maxUnavailable: 0, selector: { matchLabels: { app: work } } }\n";
     let pool = pool("reserved, on-demand", "[{ id: cb-1 }]") + stays;
@@ -297,7 +297,7 @@ fn what_still_runs_in_a_capacity_block_is_taken_back_half_an_hour_before_its_end
 }
 
 #[test]
-fn a_node_class_says_whether_its_nodes_have_public_addresses() {
+fn node_class_sets_public_addresses() {
     let of = |addresses: &str, billing: &str| {
         let class = pool("on-demand", &format!("[]\n  {addresses}"));
         let outcome = run(&class, &format!("ec2: {{ {QUIET}, {billing} }}"));

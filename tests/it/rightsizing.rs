@@ -91,7 +91,7 @@ fn patches_applied_cost_what_the_table_promises() {
 }
 
 #[test]
-fn a_folder_that_holds_something_else_is_not_written_to() {
+fn rightsize_rejects_foreign_output_directory() {
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("mine.txt"), "mine").unwrap();
     let folder = place.path().to_str().unwrap();
@@ -101,7 +101,7 @@ fn a_folder_that_holds_something_else_is_not_written_to() {
 }
 
 #[test]
-fn too_short_a_history_changes_nothing_and_is_said() {
+fn too_short_history_changes_nothing() {
     let (out, err, code) = nodecast(&[
         "rightsize",
         SCENARIO,
@@ -155,7 +155,7 @@ spec:
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn a_container_of_which_nothing_is_stated_is_left_alone_beside_one_that_is_sized() {
+fn container_without_usage_is_not_resized() {
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("all.yaml"), TWO_CONTAINERS).unwrap();
     let scenario = "name: two\nregion: us-east-1\nduration: 25h\nreplications: 2\ncluster: {zones: [us-east-1a]}\nmanifests: [all.yaml]\nusage: [{workload: default/web, container: a, cpu: {constant: 0.3}, memory: {constant: 500}}]\n";

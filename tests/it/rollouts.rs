@@ -7,7 +7,7 @@ use crate::keda::{cluster, run};
 use crate::workloads::{LATER, at, count, daemon_set, extremes, noted, pods, slow, stateful, there, update_daemons};
 
 #[test]
-fn a_daemon_set_that_surges_keeps_a_ready_pod_on_every_node() {
+fn surging_daemon_set_keeps_ready_pods_everywhere() {
     let strategy =
         |surge: u32| format!("  updateStrategy: {{rollingUpdate: {{maxSurge: {surge}, maxUnavailable: 0}}}}\n");
     for (surge, most) in [(1, 4), (2, 5)] {
@@ -21,7 +21,7 @@ fn a_daemon_set_that_surges_keeps_a_ready_pod_on_every_node() {
 }
 
 #[test]
-fn a_daemon_that_is_preempted_comes_back_to_its_node() {
+fn preempted_daemon_waits_for_its_node() {
     let urgent = "---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: urgent}\nvalue: 1000\n---\n\
                   apiVersion: v1\nkind: Pod\nmetadata: {name: urgent}\nspec: {priorityClassName: urgent, \
                   containers: [{name: a, image: one, resources: {requests: {cpu: 10}}}]}\n";
@@ -33,7 +33,7 @@ fn a_daemon_that_is_preempted_comes_back_to_its_node() {
 }
 
 #[test]
-fn a_stateful_set_updates_as_many_pods_at_once_as_may_be_unavailable() {
+fn stateful_set_updates_max_unavailable_pods_together() {
     let strategy = "  podManagementPolicy: Parallel\n  updateStrategy: {rollingUpdate: {maxUnavailable: 2}}\n";
     let run_with = |rest: &str| {
         let rest = format!("{LATER}\n{rest}");
@@ -51,7 +51,7 @@ fn a_stateful_set_updates_as_many_pods_at_once_as_may_be_unavailable() {
 }
 
 #[test]
-fn a_rollout_that_makes_no_progress_is_reported_after_its_deadline() {
+fn stalled_rollout_is_reported_after_deadline() {
     let impossible =
         |rest: &str| slow(2, "two", rest).replace("containers:", "nodeSelector: {disk: none}\n      containers:");
     let stalled = |strategy: &str, later: &str| {
@@ -85,7 +85,7 @@ fn daemons(timeline: &str) -> Outcome {
 }
 
 #[test]
-fn a_daemon_set_that_goes_back_half_way_replaces_only_what_was_updated() {
+fn daemon_set_rollback_replaces_only_updated_pods() {
     let outcome = daemons("timeline: [{at: 10m, manifests: [two.yaml]}, {at: 630s, manifests: [one.yaml]}]");
     let pods = pods(&outcome, "agent");
     let updated = pods.iter().filter(|pod| pod.revision == 1).count();
@@ -96,14 +96,14 @@ fn a_daemon_set_that_goes_back_half_way_replaces_only_what_was_updated() {
 }
 
 #[test]
-fn a_daemon_set_that_is_applied_again_goes_on_with_its_update() {
+fn reapplied_daemon_set_continues_update() {
     let outcome = daemons("timeline: [{at: 10m, manifests: [two.yaml]}, {at: 605s, manifests: [two.yaml]}]");
     let pods = pods(&outcome, "agent");
     assert_eq!((pods.len(), pods.iter().filter(|pod| pod.revision == 1).count()), (6, 3));
 }
 
 #[test]
-fn a_rollout_goes_on_where_pods_repel_those_of_their_own_template_alone() {
+fn rollout_proceeds_with_anti_affinity_per_template() {
     let strategy = "  strategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}\n";
     let term = "{topologyKey: kubernetes.io/hostname, matchLabelKeys: [pod-template-hash], \
                 labelSelector: {matchLabels: {app: web}}}";
@@ -140,7 +140,7 @@ fn moved_daemons(strategy: &str) -> Outcome {
 }
 
 #[test]
-fn daemons_move_at_once_to_the_nodes_that_are_selected_now_whatever_the_strategy() {
+fn daemons_follow_selector_regardless_of_strategy() {
     for strategy in [
         "",
         "  updateStrategy: {type: OnDelete}\n",
@@ -158,7 +158,7 @@ fn daemons_move_at_once_to_the_nodes_that_are_selected_now_whatever_the_strategy
 }
 
 #[test]
-fn a_stateful_set_that_goes_back_half_way_has_finished_when_all_pods_are_as_before() {
+fn stateful_set_rollback_finishes_with_old_revision() {
     let timeline = "timeline: [{at: 10m, manifests: [two.yaml]}, {at: 610s, manifests: [one.yaml]}]";
     let (one, two) = (stateful(3, "one", ""), stateful(3, "two", ""));
     let others = [("two.yaml", two.as_str()), ("one.yaml", one.as_str())];

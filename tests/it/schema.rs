@@ -156,7 +156,7 @@ fn without(scenario: &Json, pointer: &str, key: &str) -> Json {
 }
 
 #[test]
-fn the_examples_state_every_key_and_nonsense_under_it_is_refused() {
+fn schema_examples_cover_every_key() {
     let folder = Folder::new();
     let (mut stated, mut spoilt) = (BTreeSet::new(), BTreeSet::new());
     each_key(&folder, |scenario, pointer, section, key| {
@@ -267,7 +267,7 @@ const SOMETIMES_REQUIRED: [(&str, &str); 20] = [
 ];
 
 #[test]
-fn what_is_required_is_and_a_default_changes_nothing() {
+fn schema_required_keys_and_defaults_are_correct() {
     let folder = Folder::new();
     let mut other = Vec::new();
     each_key(&folder, |scenario, pointer, section, key| {
@@ -304,7 +304,7 @@ fn what_is_required_is_and_a_default_changes_nothing() {
 }
 
 #[test]
-fn every_release_is_read_with_and_without_its_patch_level() {
+fn schema_releases_read_with_or_without_patch() {
     let folder = Folder::new();
     for (key, program) in [
         ("karpenter", Program::Karpenter),
@@ -359,7 +359,7 @@ fn reference_file() -> PathBuf {
 }
 
 #[test]
-fn the_committed_reference_is_up_to_date_and_its_links_lead_somewhere() {
+fn schema_reference_and_its_links_are_current() {
     let text = reference::text();
     let committed = fs::read_to_string(reference_file()).unwrap_or_default();
     assert!(committed == text, "refresh it: `nodecast schema --format markdown > docs/scenario.md`");
@@ -425,7 +425,7 @@ fn public_fields(text: &str) -> Vec<String> {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn no_key_is_read_from_the_file_and_then_forgotten() {
+fn every_schema_key_is_used() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let all = [sources(&root.join("src")), sources(&root.join("crates"))].concat();
     // The schema fills the structs of `settings` in; that alone is no use of them.
@@ -494,7 +494,7 @@ fn is_of_type(value: &Json, name: &Json) -> bool {
 }
 
 #[test]
-fn descriptions_in_an_editor_name_the_documents_and_link_to_none() {
+fn editor_descriptions_contain_no_links() {
     let text = json_schema::text();
     assert!(!text.contains("]("), "{:?}", text.lines().find(|line| line.contains("](")));
     assert!(text.contains("docs/load.md explains the model."), "a document by its name");

@@ -35,7 +35,7 @@ fn shown(outcome: &Outcome, before: SimTime) -> (u32, f64) {
 }
 
 #[test]
-fn s1_a_a_counter_of_26_over_10_gives_3_replicas_shown_as_8667m() {
+fn s1_a_26_over_10_gives_3_replicas() {
     assert_eq!(shown(outcome(), minutes(20)), (3, 8.667));
     // The tutorial's first look: 8 requests, one replica.
     assert_eq!(shown(outcome(), minutes(10)), (1, 8.0));
@@ -46,7 +46,7 @@ fn s1_a_a_counter_of_26_over_10_gives_3_replicas_shown_as_8667m() {
 }
 
 #[test]
-fn s1_b_after_120_requests_ten_replicas_stay_through_an_hour_of_silence() {
+fn s1_b_ten_replicas_stay_during_silence() {
     let after: Vec<_> = outcome().record.samples.iter().filter(|sample| sample.at > minutes(65)).collect();
     assert!(after.last().unwrap().at - after[0].at >= SimDuration::from_secs(3_600));
     let nginx = outcome().record.metrics[0].workload;
@@ -65,7 +65,7 @@ fn s1_b_after_120_requests_ten_replicas_stay_through_an_hour_of_silence() {
 }
 
 #[test]
-fn s1_c_pods_that_request_nothing_wait_for_pod_slots_and_a_node_is_launched_for_them() {
+fn s1_c_requestless_pods_wait_for_pod_slots() {
     let record = &outcome().record;
     let group = record.nodes.iter().position(|node| matches!(node.origin, NodeOrigin::NodeGroup(_))).unwrap();
     let refused = record.events.iter().find(|event| event.kind == EventKind::PodUnschedulable).unwrap();
@@ -83,7 +83,7 @@ fn s1_c_pods_that_request_nothing_wait_for_pod_slots_and_a_node_is_launched_for_
 }
 
 #[test]
-fn s1_d_nine_replicas_stay_nine_from_91_to_99_and_the_hundredth_request_adds_the_tenth() {
+fn s1_d_hundredth_request_adds_tenth_replica() {
     let steps: Vec<(i64, String)> = rescales(outcome())
         .iter()
         .map(|event| (event.at.as_secs() / 60, event.message.split(" replicas").next().unwrap().to_owned()))
@@ -96,7 +96,7 @@ fn s1_d_nine_replicas_stay_nine_from_91_to_99_and_the_hundredth_request_adds_the
 }
 
 #[test]
-fn kubernetes_1_21_takes_a_ratio_of_one_point_one_for_outside_the_tolerance() {
+fn kubernetes_1_21_scales_at_ratio_1_1() {
     let outcome = run("kubernetes-1.21");
     assert_eq!(shown(&outcome, minutes(40)), (9, 10.112));
     let last = rescales(&outcome).last().map(|event| (event.at.as_secs() / 60, event.message.to_string())).unwrap();
@@ -104,7 +104,7 @@ fn kubernetes_1_21_takes_a_ratio_of_one_point_one_for_outside_the_tolerance() {
 }
 
 #[test]
-fn the_metric_moves_no_more_often_than_it_is_scraped() {
+fn metric_changes_only_at_scrapes() {
     let mut moves: Vec<SimTime> = Vec::new();
     let samples = &outcome().record.samples;
     for pair in samples.windows(2) {
@@ -131,7 +131,7 @@ fn the_metric_moves_no_more_often_than_it_is_scraped() {
 }
 
 #[test]
-fn the_report_shows_the_metric_against_its_target_and_why_each_change_came() {
+fn report_shows_metric_target_and_scaling_reasons() {
     let outcome = outcome();
     let summary = Summary::from_outcome(outcome);
     let table = terminal::table(&summary);

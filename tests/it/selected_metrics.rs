@@ -36,7 +36,7 @@ fn shared(outcome: &Outcome) -> Vec<String> {
 }
 
 #[test]
-fn an_autoscaler_reads_what_is_stated_for_its_selector_or_its_object() {
+fn hpa_reads_value_of_selector_or_object() {
     let objects = [
         cluster(1),
         deployment("web", 1),
@@ -56,7 +56,7 @@ fn an_autoscaler_reads_what_is_stated_for_its_selector_or_its_object() {
 }
 
 #[test]
-fn one_value_that_stands_for_several_metrics_is_warned_of() {
+fn one_value_for_several_metrics_is_warned_about() {
     let objects = [
         cluster(1),
         deployment("web", 1),
@@ -77,7 +77,7 @@ fn one_value_that_stands_for_several_metrics_is_warned_of() {
 }
 
 #[test]
-fn the_adapter_adds_up_those_series_alone_that_the_selector_selects() {
+fn adapter_sums_only_selected_series() {
     let rate = |query: &str| {
         format!(
             "load: [{{workload: worker, at: 1m, requests: {{constant: 40}}, service: {{cpu_per_request: 1ms, concurrency: 50}}}}]\n\
@@ -105,7 +105,7 @@ fn the_adapter_adds_up_those_series_alone_that_the_selector_selects() {
 }
 
 #[test]
-fn a_selector_or_an_object_stands_with_a_metric_and_is_readable() {
+fn selector_and_object_require_a_metric() {
     let mistake = |stated: &str| {
         let loaded = std::panic::catch_unwind(|| load("1m", stated, &cluster(1), &[]));
         *loaded.unwrap_err().downcast::<String>().unwrap()

@@ -81,7 +81,7 @@ fn two_autoscalers_that_share_pods_scale_nothing() {
 }
 
 #[test]
-fn a_jobs_pod_without_a_request_keeps_the_autoscaler_from_scaling_while_it_runs() {
+fn requestless_job_pod_blocks_hpa_scaling() {
     let job = "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: seed}\nspec:\n  template:\n    metadata: {labels: {app: shop}}\n    spec:\n      \
                restartPolicy: Never\n      containers: [{name: app, image: app, resources: {requests: {memory: 64Mi}}}]\n";
     let rest = format!("{}\nworkloads: [{{name: seed, run_time: 10m}}]", used(150, 0));

@@ -42,7 +42,7 @@ const NEARLY_INSTANT: &str = "name: test\nregion: us-east-1\nduration: 40m\nmani
     faults: [{at: 0s, api_latency: {factor: 0.1}}, {at: 0s, slow_boot: {factor: 0.1}}]\n";
 
 #[test]
-fn a_node_that_comes_in_a_moment_is_replaced_once() {
+fn near_instant_node_is_replaced_once() {
     let objects = format!("{POOL}{}{}", apart("small", "900m", "3100Mi"), apart("big", "2500m", "8Gi"));
     for seed in 1..=5 {
         let outcome = run(NEARLY_INSTANT, &objects, seed);
@@ -53,7 +53,7 @@ fn a_node_that_comes_in_a_moment_is_replaced_once() {
 }
 
 #[test]
-fn the_disruption_loop_first_looks_anywhere_in_its_ten_seconds() {
+fn disruption_loop_phase_is_random() {
     let objects = format!("{POOL}{}{}", apart("small", "900m", "3100Mi"), apart("big", "2500m", "8Gi"));
     let first = |seed| {
         let outcome = run(NEARLY_INSTANT, &objects, seed);
@@ -66,7 +66,7 @@ fn the_disruption_loop_first_looks_anywhere_in_its_ten_seconds() {
 }
 
 #[test]
-fn pods_go_to_coming_nodes_in_the_order_of_random_names() {
+fn pods_fill_starting_nodes_in_random_order() {
     // Whether a pass finds room for all pods on the nodes that come depends on the order in which they are filled.
     let plain = |name: &str, cpu: u32, memory: u32| {
         format!(

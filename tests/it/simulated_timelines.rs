@@ -28,7 +28,7 @@ const SCORES: &str = "kube-scheduler chooses nodes by score here, and the models
 const SPOT: &str = "Spot prices are the program's own";
 
 #[test]
-fn a_scenario_brings_about_what_the_real_controllers_did() {
+fn timelines_match_real_controllers() {
     let folder = tempfile::tempdir().unwrap();
     let paths = [Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/karpenter-timeline")];
     let fared = run(&paths, None, folder.path()).unwrap_or_else(|problem| panic!("{problem}"));

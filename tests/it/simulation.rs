@@ -55,7 +55,7 @@ fn scenario(duration: &str, rest: &str) -> String {
 }
 
 #[test]
-fn a_disruption_budget_lets_pods_leave_an_expired_node_one_by_one() {
+fn pdb_drains_expired_node_one_by_one() {
     let budget = "---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: web}\nspec: \
         {maxUnavailable: 1, selector: {matchLabels: {app: web}}}\n";
     let manifests = format!("{}{}{budget}", node_pool("30m"), deployment("web", 3, "500m", "512Mi"));
@@ -83,7 +83,7 @@ fn a_disruption_budget_lets_pods_leave_an_expired_node_one_by_one() {
 }
 
 #[test]
-fn a_budget_that_allows_nothing_keeps_an_expired_node_for_ever() {
+fn blocking_pdb_keeps_expired_node_forever() {
     let budget = "---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: web}\nspec: \
         {maxUnavailable: 0, selector: {matchLabels: {app: web}}}\n";
     let manifests = format!("{}{}{budget}", node_pool("10m"), deployment("web", 1, "500m", "512Mi"));
@@ -93,7 +93,7 @@ fn a_budget_that_allows_nothing_keeps_an_expired_node_for_ever() {
 }
 
 #[test]
-fn without_an_autoscaler_pods_that_do_not_fit_wait_to_the_end() {
+fn unschedulable_pods_wait_without_autoscaler() {
     let cluster = "---\napiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: c, region: us-east-1}\n\
         managedNodeGroups: [{name: ng, instanceType: m5.large, desiredCapacity: 1, minSize: 1, maxSize: 1}]\n";
     let manifests = format!("{cluster}{}", deployment("web", 3, "900m", "1Gi"));
@@ -104,7 +104,7 @@ fn without_an_autoscaler_pods_that_do_not_fit_wait_to_the_end() {
 }
 
 #[test]
-fn a_pod_that_no_node_can_hold_says_why_and_launches_nothing() {
+fn oversized_pod_launches_nothing_with_reason() {
     let manifests = format!("{}{}", node_pool("Never"), deployment("huge", 1, "500", "1Gi"));
     let outcome = run(&scenario("5m", ""), &manifests);
     assert!(outcome.record.nodes.is_empty());
@@ -113,7 +113,7 @@ fn a_pod_that_no_node_can_hold_says_why_and_launches_nothing() {
 }
 
 #[test]
-fn a_pod_whose_volume_claim_is_in_no_file_runs_and_the_report_says_what_is_assumed() {
+fn pod_with_unknown_claim_runs_with_assumption() {
     let claim = "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}], containers:";
     let manifests = format!("{}{}", node_pool("Never"), deployment("db", 1, "500m", "1Gi"));
     let manifests = manifests.replace("      containers:", &format!("      {{{claim}"));
@@ -201,7 +201,7 @@ fn random_scenario(seed: u64) -> (String, String) {
 }
 
 #[test]
-fn random_small_clusters_keep_every_promise_at_every_instant() {
+fn random_clusters_always_satisfy_invariants() {
     for seed in 0..25 {
         let (text, manifests) = random_scenario(seed);
         let directory = tempfile::tempdir().unwrap();
@@ -234,7 +234,7 @@ fn random_small_clusters_keep_every_promise_at_every_instant() {
 }
 
 #[test]
-fn an_urgent_pod_takes_the_room_of_placeholders_and_those_wait() {
+fn urgent_pod_preempts_placeholders() {
     let cluster = "---\napiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: c, region: us-east-1}\n\
         managedNodeGroups: [{name: ng, instanceType: m5.large, desiredCapacity: 1, minSize: 1, maxSize: 1}]\n\
         ---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: placeholder}\nvalue: -10\n";

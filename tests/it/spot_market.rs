@@ -63,7 +63,7 @@ pub(crate) fn of_kind(outcome: &Outcome, kind: EventKind) -> usize {
 }
 
 #[test]
-fn in_a_storm_a_wide_choice_loses_nothing_and_launches_at_once() {
+fn flexible_choice_survives_spot_storm() {
     let (_, summary) = storm("flexible");
     assert_eq!((summary.nodes.interruptions, summary.nodes.reclaimed), (3, 0));
     assert_eq!((summary.nodes.failed_launches, summary.nodes.on_demand_fallbacks), (0, 0));
@@ -74,7 +74,7 @@ fn in_a_storm_a_wide_choice_loses_nothing_and_launches_at_once() {
 }
 
 #[test]
-fn in_a_storm_a_narrow_choice_is_refused_and_falls_back_to_on_demand() {
+fn narrow_choice_falls_back_to_on_demand() {
     let (outcome, summary) = storm("narrow");
     assert_eq!(summary.nodes.interruptions, 3);
     assert!(summary.nodes.failed_launches > 0);
@@ -87,7 +87,7 @@ fn in_a_storm_a_narrow_choice_is_refused_and_falls_back_to_on_demand() {
 }
 
 #[test]
-fn in_a_storm_without_a_queue_nodes_vanish_with_their_pods_and_their_first_hour_is_free() {
+fn missing_queue_loses_nodes_in_storm() {
     let (outcome, summary) = storm("without-queue");
     assert_eq!((summary.nodes.interruptions, summary.nodes.reclaimed), (3, 3));
     assert!(amount(summary, "free first hour") < 0.0);
@@ -109,7 +109,7 @@ fn policies_meet_the_same_market() {
 }
 
 #[test]
-fn under_the_advisors_rate_every_notice_ends_an_instance_within_two_minutes() {
+fn each_spot_notice_ends_within_two_minutes() {
     let settings = "ec2: { spot: { interruptions: { exposure: 24h, stress: 100 } } }";
     let outcome = shop("2h", "v1.13", settings);
     assert!(of_kind(&outcome, EventKind::InterruptionNotice) > 5);
@@ -124,7 +124,7 @@ fn under_the_advisors_rate_every_notice_ends_an_instance_within_two_minutes() {
 }
 
 #[test]
-fn a_release_without_an_interruption_controller_loses_every_interrupted_node() {
+fn old_release_loses_interrupted_nodes() {
     let settings = "faults:\n  - { at: 30m, spot_interruption: { fraction: 20% } }";
     let outcome = shop("1h", "v0.16.0", settings);
     let notices = of_kind(&outcome, EventKind::InterruptionNotice);
@@ -147,15 +147,16 @@ fn a_throttled_account_launches_later_but_launches() {
 
 #[test]
 fn slow_boots_take_as_many_times_as_long() {
-    let median =
-        |settings: &str| Summary::from_outcome(&shop("20m", "v1.13", settings)).nodes.launch_to_ready.unwrap().p50_seconds;
+    let median = |settings: &str| {
+        Summary::from_outcome(&shop("20m", "v1.13", settings)).nodes.launch_to_ready.unwrap().p50_seconds
+    };
     let calm = median("ec2: { spot: { interruptions: none } }");
     let slow = median("ec2: { spot: { interruptions: none } }\nfaults:\n  - { at: 0s, slow_boot: { factor: 3 } }");
     assert!((slow / calm - 3.0).abs() < 1e-3, "{slow} against {calm}");
 }
 
 #[test]
-fn a_zone_outage_keeps_launches_out_of_the_zone() {
+fn zone_outage_prevents_launches_in_zone() {
     let settings = "ec2: { spot: { interruptions: none } }\nfaults:\n  - { at: 0s, zone_outage: { zone: us-east-1b } }";
     let outcome = shop("20m", "v1.13", settings);
     let launched = outcome.record.nodes.iter().filter(|node| node.origin.name() == Symbol::new("default"));
@@ -192,7 +193,7 @@ fn recorded_prices_are_billed_as_recorded() {
 }
 
 #[test]
-fn the_report_states_what_is_assumed_of_the_market() {
+fn report_lists_market_assumptions() {
     let (_, summary) = storm("flexible");
     let stated = summary.about.assumptions.join("\n");
     for part in ["seeded process", "fixed number of instances", "interrupts no Spot instance of its own accord"] {

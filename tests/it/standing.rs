@@ -116,7 +116,7 @@ fn reasons<'a>(answer: &'a Value, method: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn a_node_that_could_go_says_where_its_pods_would_go() {
+fn removable_node_shows_pod_destinations() {
     let answer = json(&cluster("2026-11-20T11:00:00Z", ""), &["explain", "cluster.yaml", "node", "one"]);
     assert_eq!(answer["as_of"], "2026-11-20T12:00:00Z");
     assert_eq!(consolidation(&answer), [""; 0]);
@@ -126,14 +126,14 @@ fn a_node_that_could_go_says_where_its_pods_would_go() {
 }
 
 #[test]
-fn a_node_to_which_a_pod_came_just_now_waits_for_consolidate_after() {
+fn recently_used_node_waits_for_consolidate_after() {
     let answer = json(&cluster("2026-11-20T11:55:00Z", ""), &["explain", "cluster.yaml", "node", "one"]);
     assert_eq!(answer["node"]["consolidatable_from_seconds"], 5.0 * 60.0);
     assert_eq!(consolidation(&answer).len(), 1);
 }
 
 #[test]
-fn a_node_is_known_by_the_labels_of_its_type_though_a_dump_leaves_them_out() {
+fn type_labels_apply_despite_missing_dump_labels() {
     let drift = |family: &str| {
         let more = format!("- {{key: karpenter.k8s.aws/instance-family, operator: In, values: [{family}]}}");
         let objects = cluster("2026-11-20T11:00:00Z", "");
@@ -158,7 +158,7 @@ fn drifted(before: &str, template: &str) -> String {
 }
 
 #[test]
-fn a_drifted_node_of_a_static_pool_is_replaced_unless_the_pool_has_no_room() {
+fn drifted_static_node_needs_node_limit_headroom() {
     let drift = |before: &str| {
         let answer = json(&drifted(before, ""), &["explain", "cluster.yaml", "node", "one"]);
         assert_eq!(answer["node"]["replacement"], Value::Null);
@@ -171,7 +171,7 @@ fn a_drifted_node_of_a_static_pool_is_replaced_unless_the_pool_has_no_room() {
 }
 
 #[test]
-fn a_drifted_node_says_what_its_replacement_comes_to() {
+fn drifted_node_shows_replacement_cost() {
     // One of the two pods does not fit on the other node.
     let ask = |template: &str| {
         let objects = drifted("", template).replace("cpu: 500m", "cpu: 1500m");
@@ -189,7 +189,7 @@ fn a_drifted_node_says_what_its_replacement_comes_to() {
 }
 
 #[test]
-fn the_region_is_that_of_the_nodes_zone_where_no_label_names_it() {
+fn region_is_inferred_from_node_zone() {
     let unlabelled = cluster("2026-11-20T11:00:00Z", "").replace("    topology.kubernetes.io/region: us-east-1\n", "");
     let zone = "    topology.kubernetes.io/zone: us-east-1a\n";
     let by_machine =
@@ -202,7 +202,7 @@ fn the_region_is_that_of_the_nodes_zone_where_no_label_names_it() {
 const MACHINE: &str = "spec: {providerID: \"aws:///us-east-1a/i-0abc\"}\n";
 
 #[test]
-fn a_drain_goes_in_rounds_where_a_budget_lets_one_pod_go_at_a_time() {
+fn drain_proceeds_in_rounds_under_pdb() {
     let answer = json(&cluster("2026-11-20T11:00:00Z", BUDGET), &["drain", "cluster.yaml", "one"]);
     let budget = &answer["budgets"][0];
     assert_eq!((&budget["name"], &budget["pods"], &budget["allowed"]), (&"default/web".into(), &2.into(), &1.into()));
@@ -213,7 +213,7 @@ fn a_drain_goes_in_rounds_where_a_budget_lets_one_pod_go_at_a_time() {
 }
 
 #[test]
-fn a_drain_saves_nothing_where_a_budget_wants_every_pod_that_there_is() {
+fn drain_blocked_by_pdb_saves_nothing() {
     let budget = BUDGET.replace("maxUnavailable: 1", "minAvailable: 3");
     let objects = cluster("2026-11-20T11:00:00Z", &budget);
     let answer = json(&objects, &["drain", "cluster.yaml", "one"]);
@@ -261,7 +261,7 @@ fn a_drained_node_that_stays_empty_saves_nothing() {
 }
 
 #[test]
-fn a_budget_that_waits_for_a_pod_to_become_ready_lets_go_after_that() {
+fn pdb_allows_eviction_once_pod_is_ready() {
     let budget = BUDGET.replace("maxUnavailable: 1", "minAvailable: 2");
     let objects = cluster("2026-11-20T11:00:00Z", &budget);
     let (before, after) = objects.rsplit_once("status: \"True\"}]}").unwrap();
@@ -283,7 +283,7 @@ fn a_drain_of_all_nodes_launches_others() {
 }
 
 #[test]
-fn what_a_dump_cannot_answer_is_said_with_a_way_out() {
+fn unanswerable_dump_question_gets_helpful_error() {
     let objects = cluster("2026-11-20T11:00:00Z", "");
     for (arguments, words) in [
         (&["explain", "cluster.yaml", "node", "on"][..], "did you mean `one`?"),

@@ -100,7 +100,7 @@ fn asked(place: &Place, name: &str) -> Value {
 }
 
 #[test]
-fn the_cluster_autoscaler_says_of_nodes_of_a_dump_why_they_stay() {
+fn explain_shows_why_autoscaler_keeps_dumped_nodes() {
     let place = cluster("");
     let figures = |name: &str| asked(&place, name)["node"]["cluster_autoscaler"].clone();
     insta::assert_snapshot!(
@@ -122,7 +122,7 @@ fn flags_of_the_cluster_autoscaler_count() {
 }
 
 #[test]
-fn a_drained_node_of_a_group_saves_nothing_unless_the_cluster_autoscaler_takes_it_away() {
+fn drain_saves_only_if_autoscaler_removes_node() {
     let drained = |flags: &str, image: &str, nodes: &[&str]| {
         let place = cluster(flags);
         let objects = std::fs::read_to_string(place.path("cluster.yaml")).unwrap();

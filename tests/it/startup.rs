@@ -30,7 +30,7 @@ spec:
 ";
 
 #[test]
-fn a_small_scenario_is_answered_within_seconds_even_by_an_unoptimised_build() {
+fn small_scenario_finishes_within_seconds() {
     let place = Place::new();
     place.put("web.yaml", POOL_AND_PODS);
     place.put(
@@ -45,7 +45,7 @@ fn a_small_scenario_is_answered_within_seconds_even_by_an_unoptimised_build() {
 }
 
 #[test]
-fn one_instance_type_is_shown_with_size_node_prices_band_quality_and_date() {
+fn type_is_shown_with_price_quality_and_date() {
     let show = |format: &[&str]| {
         let arguments = [&["pricing", "show", "m7g.xlarge", "--region", "us-east-1"], format].concat();
         let output = Command::new(cargo_bin!("nodecast")).args(arguments).output().unwrap();

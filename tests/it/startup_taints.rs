@@ -85,7 +85,7 @@ pub(crate) fn warnings(place: &Place) -> String {
 }
 
 #[test]
-fn nodes_from_before_the_run_have_no_startup_taint() {
+fn existing_nodes_have_no_startup_taint() {
     let objects = format!("{WEB}{}", daemon_set("cilium"));
     for policy in [String::new(), cluster_autoscaler("startup-taint: [node.cilium.io/agent-not-ready]")] {
         let place = with_group(2, "node.cilium.io/agent-not-ready", &objects, &policy);
@@ -101,7 +101,7 @@ fn nodes_from_before_the_run_have_no_startup_taint() {
 }
 
 #[test]
-fn declared_taint_of_a_new_node_goes_with_its_daemon_pod() {
+fn declared_startup_taint_goes_with_daemon_pod() {
     let taint = "ebs.csi.aws.com/agent-not-ready";
     let objects = format!("{WEB}{}", daemon_set("ebs-csi-node"));
     let place = with_group(0, taint, &objects, &cluster_autoscaler(&format!("startup-taint: [{taint}]")));
@@ -116,7 +116,7 @@ fn declared_taint_of_a_new_node_goes_with_its_daemon_pod() {
 }
 
 #[test]
-fn undeclared_taint_of_an_empty_group_stops_scale_up() {
+fn undeclared_startup_taint_stops_scale_up() {
     let place = with_group(0, "efs.csi.aws.com/agent-not-ready", WEB, &cluster_autoscaler(""));
     assert_eq!(run(&place).record.nodes.len(), 0);
     let texts = warnings(&place);
@@ -141,7 +141,7 @@ fn lasting_taint_of_a_group_stays() {
 }
 
 #[test]
-fn taint_without_daemon_set_goes_after_the_assumed_time() {
+fn startup_taint_without_daemon_uses_assumed_time() {
     let taint = "startupTaints: [{ key: efs.csi.aws.com/agent-not-ready, effect: NoExecute }]";
     let place = with_pool(taint, WEB, "");
     let outcome = run(&place);
@@ -165,7 +165,7 @@ fn stuck_taint_keeps_a_node_from_being_initialized() {
 }
 
 #[test]
-fn taint_on_every_node_waits_for_the_named_daemon_set() {
+fn startup_taint_waits_for_named_daemon_set() {
     let stated = "cluster: { startup_taints: [{ key: example.com/scan, on_every_node: NoSchedule, removed_by: kube-system/scanner, after: 20s }] }";
     let objects = format!("{WEB}{}", daemon_set("scanner"));
     let outcome = run(&with_pool("expireAfter: Never", &objects, stated));

@@ -135,7 +135,8 @@ fn unchunked(mut body: &str) -> String {
 /// Today's value of the control called `id`, and another one.
 fn another(about: &Value, id: &str) -> String {
     let controls = about["controls"].as_array().unwrap();
-    let control = controls.iter().find(|control| control["id"] == id).unwrap_or_else(|| panic!("{id} among {controls:#?}"));
+    let control =
+        controls.iter().find(|control| control["id"] == id).unwrap_or_else(|| panic!("{id} among {controls:#?}"));
     let other = control["stops"].as_array().unwrap().iter().find(|stop| stop["value"] == "10m");
     assert_ne!(control["today"], "10m");
     other.unwrap()["value"].as_str().unwrap().to_owned()
@@ -252,7 +253,7 @@ fn hostile_input_is_refused_and_harms_nobody() {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn what_is_shown_is_what_run_says_of_the_same_values() {
+fn studio_matches_run_for_same_values() {
     let studio = Studio::from_arguments(&[&[SCENARIO][..], &SHORT].concat());
     let about = studio.about();
     let values = json!({ AFTER: another(&about, AFTER), "load": "1.3", "spot-storm": "50" });
@@ -260,7 +261,10 @@ fn what_is_shown_is_what_run_says_of_the_same_values() {
     assert_eq!(answer.status, 200, "{}", answer.body);
     assert_eq!(answer.events("done").len(), 1, "{}", answer.body);
     let curves = answer.events("curves");
-    assert!(curves.iter().any(|curve| curve["of"] == "own") && curves.iter().all(|curve| curve["data"]["charts"].is_array()));
+    assert!(
+        curves.iter().any(|curve| curve["of"] == "own")
+            && curves.iter().all(|curve| curve["data"]["charts"].is_array())
+    );
     let setting = &answer.events("setting")[0];
     let command = setting["command"].as_str().unwrap();
     assert!(command.contains("--set 'NodePool[spot].spec.disruption.consolidateAfter=10m'"), "{command}");
@@ -328,7 +332,7 @@ const LETS_GO_WITHIN: Duration =
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
 #[expect(clippy::print_stdout, reason = "the time that is measured is for people, too")]
-fn what_is_no_longer_wanted_is_let_go_of() {
+fn studio_cancels_outdated_simulations() {
     // One thread, so that the state that is asked for next waits for the one before to let go.
     let studio = Studio::from_arguments(&[SCENARIO, "--replications", "200", "--threads", "1"]);
     // Today with the first seed is known from the start: whoever takes it up has its number at once.

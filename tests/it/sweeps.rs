@@ -21,7 +21,7 @@ fn swept(objectives: &str, more: &[&str]) -> (String, serde_json::Value, String,
 const CAPPED: [&str; 4] = ["--set", "NodePool[default].spec.limits.cpu=1,2,100", "--replications", "3"];
 
 #[test]
-fn a_setting_that_leaves_pods_without_a_node_is_not_crowned() {
+fn setting_with_unscheduled_pods_is_never_cheapest() {
     let (out, json, page, csv) = swept("objectives: {cost: 1}\n", &CAPPED);
     let results = json["results"].as_array().unwrap();
     // It meets the objective, at the cost of the control plane alone.
@@ -70,7 +70,7 @@ fn settings_of_the_same_cost_have_no_winner() {
 }
 
 #[test]
-fn figures_of_a_sweep_have_their_intervals_and_one_replication_says_that_it_has_none() {
+fn sweep_metrics_have_intervals_unless_one_replication() {
     let types =
         "NodePool[default].spec.template.spec.requirements[karpenter.sh/capacity-type].values=[spot],[on-demand]";
     let (out, json, ..) = swept("", &["--set", types, "--replications", "3"]);
@@ -93,7 +93,7 @@ fn figures_of_a_sweep_have_their_intervals_and_one_replication_says_that_it_has_
 }
 
 #[test]
-fn the_chart_of_a_sweep_says_what_is_drawn_and_in_what_units() {
+fn sweep_chart_labels_axes_and_units() {
     let (_, _, page, _) = swept("", &CAPPED);
     for words in [
         "<h2>Cost of the run against pods wait for a node, p99</h2>",

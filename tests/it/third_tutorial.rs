@@ -52,7 +52,9 @@ fn nodes(outcome: &Outcome) -> Vec<&NodeFacts> {
 /// Ready replicas of `web` at every sample from the recommendation on.
 fn ready(outcome: &Outcome) -> Vec<u32> {
     let web = outcome.record.workloads.iter().position(|workload| workload.name.name.as_str() == "web").unwrap();
-    let of = |sample: &Sample| sample.workloads.iter().find(|workload| workload.workload.index() == web).unwrap().replicas_ready;
+    let of = |sample: &Sample| {
+        sample.workloads.iter().find(|workload| workload.workload.index() == web).unwrap().replicas_ready
+    };
     outcome.record.samples.iter().filter(|sample| sample.at >= minutes(30)).map(of).collect()
 }
 
@@ -68,7 +70,7 @@ fn vcpus(instance_type: Symbol) -> u32 {
 }
 
 #[test]
-fn s2_a_the_gap_in_running_replicas_differs_with_who_handles_the_interruption() {
+fn s2_a_replica_gap_depends_on_interruption_handler() {
     let gaps = [unhandled(), handler(), queue(), group()].map(missing);
     assert!((600..900).contains(&gaps[0]), "all replicas for a node's end and another's boot: {gaps:?}");
     assert!(gaps[1] < gaps[0] && gaps[1] > 4 * gaps[2], "{gaps:?}");
@@ -83,7 +85,7 @@ fn s2_a_the_gap_in_running_replicas_differs_with_who_handles_the_interruption() 
 }
 
 #[test]
-fn without_a_handler_the_node_vanishes_with_its_pods() {
+fn unhandled_interruption_loses_node_with_pods() {
     let lost = nodes(unhandled())[0];
     assert_eq!((lost.end, lost.drained, lost.terminating), (Some(NodeEnd::Interrupted), None, Some(minutes(40))));
     let moved = events(unhandled(), EventKind::PodEvicted);
@@ -91,7 +93,7 @@ fn without_a_handler_the_node_vanishes_with_its_pods() {
 }
 
 #[test]
-fn the_handler_drains_on_the_notice_and_each_pod_waits_for_a_node_of_its_own() {
+fn handler_drains_and_pods_get_separate_nodes() {
     let cordoned = events(handler(), EventKind::NodeTainted)[0];
     let after = cordoned.at - minutes(38);
     // Two seconds at most until the metadata are read, and one until that is acted on.
@@ -113,7 +115,7 @@ fn the_handler_drains_on_the_notice_and_each_pod_waits_for_a_node_of_its_own() {
 }
 
 #[test]
-fn the_queue_brings_one_node_for_all_pods_while_they_leave_and_avoids_the_pool_that_gave_notice() {
+fn queue_launches_one_node_avoiding_interrupted_pool() {
     let old = nodes(queue())[0];
     assert_eq!(old.end, Some(NodeEnd::Interrupted));
     assert!(old.drained.unwrap() < minutes(40) && events(queue(), EventKind::InstanceReclaimed).is_empty());
@@ -134,7 +136,7 @@ fn a_managed_group_replaces_first_and_drains_then() {
 }
 
 #[test]
-fn the_release_that_the_tutorial_names_launches_on_demand_and_is_not_interrupted() {
+fn tutorial_release_launches_on_demand_without_interruption() {
     let [node] = nodes(as_written())[..] else { panic!("one node") };
     assert_eq!(node.capacity_type, Some(Symbol::new("on-demand")));
     assert_eq!((missing(as_written()), events(as_written(), EventKind::RebalanceRecommended).len()), (0, 0));
@@ -146,7 +148,7 @@ fn the_release_that_the_tutorial_names_launches_on_demand_and_is_not_interrupted
 }
 
 #[test]
-fn s2_b_eight_pods_do_not_fit_a_c1_xlarge() {
+fn s2_b_eight_pods_exceed_c1_xlarge() {
     let c1 = Symbol::new("c1.xlarge");
     assert_eq!(vcpus(c1), 8);
     let first_types = |event: &Event<'_>| -> Vec<Symbol> {
@@ -166,13 +168,18 @@ fn s2_b_eight_pods_do_not_fit_a_c1_xlarge() {
 }
 
 #[test]
-fn nodes_launched_after_the_upgrade_come_with_the_new_release_and_the_others_keep_theirs() {
+fn nodes_after_upgrade_use_new_release() {
     for outcome in [unhandled(), handler(), queue(), group(), as_written()] {
         assert!(outcome.record.nodes.iter().all(|node| node.end != Some(NodeEnd::Drifted)));
         for node in &outcome.record.nodes {
             let karpenters = matches!(node.origin, NodeOrigin::NodePool(_));
             let release = if karpenters && node.requested > minutes(25) { "1.21" } else { "1.20" };
-            assert_eq!(node.kubelet_version.map(|kubelet_version| kubelet_version.to_string()).as_deref(), Some(release), "{}", node.name);
+            assert_eq!(
+                node.kubelet_version.map(|kubelet_version| kubelet_version.to_string()).as_deref(),
+                Some(release),
+                "{}",
+                node.name
+            );
         }
     }
     assert_eq!(nodes(unhandled())[1].kubelet_version.map(|kubelet_version| kubelet_version.minor()), Some(21));

@@ -110,7 +110,7 @@ fn events_by_kind(run: &Run, written: &Written) -> BTreeMap<String, usize> {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn designed_scenarios_meet_what_they_are_made_to_meet() {
+fn designed_scenarios_cover_every_event_kind() {
     let (runs, written) = designed::simulated();
     assert_eq!(runs.len(), 60);
     for (part, scenarios) in designed::scenarios_by_part() {
@@ -126,7 +126,7 @@ fn designed_scenarios_meet_what_they_are_made_to_meet() {
 }
 
 #[test]
-fn a_difference_is_told_with_the_lines_that_hold_the_first() {
+fn difference_shows_lines_around_first_mismatch() {
     let lines = |changed: Option<usize>| -> Vec<u8> {
         let text = |line: usize| format!("line {line}{}\n", if Some(line) == changed { " differs" } else { "" });
         (1..=1_234).map(text).collect::<String>().into_bytes()

@@ -144,7 +144,7 @@ fn series_of_workload_without_requests_warns() {
 }
 
 #[test]
-fn missing_load_is_told_by_validate_run_and_page() {
+fn missing_load_is_reported_everywhere() {
     let place = Place::new();
     place.put("cluster.yaml", &format!("{}{}", cluster(2), autoscaler("worker", "worker", (2, 9), CPU)));
     place.put("scenario.yaml", "name: bare\nregion: us-east-1\nduration: 5m\nmanifests: [cluster.yaml]\npolicies: [{name: only, autoscaler: none}]\n");

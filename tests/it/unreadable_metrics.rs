@@ -33,7 +33,7 @@ fn without_requests() -> String {
 }
 
 #[test]
-fn a_container_that_no_pod_has_fails_the_metric() {
+fn unknown_container_fails_the_metric() {
     for target in ["{type: Utilization, averageUtilization: 50}", "{type: AverageValue, averageValue: 50m}"] {
         let metric = |container: &str| {
             let source = format!("{{name: cpu, container: {container}, target: {target}}}");
@@ -60,7 +60,7 @@ fn a_container_that_no_pod_has_fails_the_metric() {
 }
 
 #[test]
-fn a_percentage_of_no_request_is_warned_of_unless_a_limit_range_gives_one() {
+fn utilization_without_request_warns_unless_limit_range() {
     let half =
         autoscaler("{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}");
     let outcome = run("10m", LOAD, &format!("{}{half}", without_requests()), &[]);
@@ -83,7 +83,7 @@ fn a_percentage_of_no_request_is_warned_of_unless_a_limit_range_gives_one() {
 }
 
 #[test]
-fn each_metric_is_named_with_what_would_make_it_known() {
+fn unreadable_metrics_name_their_remedy() {
     let all = autoscaler(
         "{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}, {type: Pods, pods: \
          {metric: {name: packets}, target: {type: AverageValue, averageValue: 1k}}}, {type: Object, object: {metric: {name: \
@@ -115,7 +115,7 @@ fn memory_that_usage_states_can_be_read() {
 }
 
 #[test]
-fn a_query_that_is_not_answered_is_warned_of_where_it_stands_alone() {
+fn standalone_unsupported_query_is_warned_about() {
     let query =
         "  triggers: [{type: prometheus, metadata: {serverAddress: p, threshold: \"5\", query: \"topk(3, a)\"}}]\n";
     let outcome = run("1m", "", &format!("{}{}", cluster(1), scaled_object(query)), &[]);

@@ -42,11 +42,17 @@ fn minutes(minutes: i64) -> SimTime {
 }
 
 fn releases(outcome: &Outcome) -> Vec<u8> {
-    outcome.record.nodes.iter().filter_map(|node| node.kubelet_version).map(|kubelet_version| kubelet_version.minor()).collect()
+    outcome
+        .record
+        .nodes
+        .iter()
+        .filter_map(|node| node.kubelet_version)
+        .map(|kubelet_version| kubelet_version.minor())
+        .collect()
 }
 
 #[test]
-fn karpenter_v1_reads_the_release_at_full_five_minutes_and_replaces_the_nodes_of_the_old_one_by_one() {
+fn karpenter_v1_replaces_outdated_release_nodes() {
     let outcome = run("v1.13", "{alias: al2023@latest}");
     assert_eq!(events(&outcome, EventKind::ControlPlaneUpgraded)[0].message, "1.33 to 1.34");
     let drifted = events(&outcome, EventKind::NodeDrifted);
@@ -63,13 +69,13 @@ fn karpenter_v1_reads_the_release_at_full_five_minutes_and_replaces_the_nodes_of
 }
 
 #[test]
-fn images_that_are_named_one_by_one_do_not_follow() {
+fn explicit_ami_ids_do_not_drift_on_upgrade() {
     let outcome = run("v1.13", "{id: ami-0123456789abcdef0}");
     assert_eq!((events(&outcome, EventKind::NodeDrifted).len(), releases(&outcome)), (0, vec![33, 33]));
 }
 
 #[test]
-fn older_releases_of_karpenter_leave_nodes_of_the_old_release_alone() {
+fn old_karpenter_ignores_nodes_of_old_release() {
     let outcome = run("v0.22.1", "{alias: al2@latest}");
     assert_eq!((events(&outcome, EventKind::NodeDrifted).len(), releases(&outcome)), (0, vec![33, 33]));
 }

@@ -89,7 +89,7 @@ fn place() -> Place {
 }
 
 #[test]
-fn it_says_what_a_scenario_holds_and_every_warning() {
+fn validate_prints_contents_and_warnings() {
     let place = place();
     let (out, err, code) = place.nodecast(&["validate", "scenario.yaml", "policies.yaml"]);
     assert_eq!((err.as_str(), code), ("", Some(0)), "{out}");
@@ -111,7 +111,7 @@ fn json_has_the_same_with_places() {
 }
 
 #[test]
-fn pods_at_start_are_those_that_are_asked_for() {
+fn initial_pod_count_matches_workloads() {
     let deployment = |n: usize| {
         format!(
             "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: finch-{n:03}, namespace: aviary}}\nspec:\n  replicas: 2\n  \
@@ -171,7 +171,7 @@ spec:
 }
 
 #[test]
-fn what_run_refuses_is_refused_with_the_same_error_and_the_others_are_still_read() {
+fn validate_errors_match_run_and_others_continue() {
     let place = place();
     let usable = std::fs::read_to_string(place.path("scenario.yaml")).unwrap();
     for (name, from, to) in [
@@ -206,7 +206,7 @@ fn strict_allows_no_warning() {
 }
 
 #[test]
-fn slips_in_manifests_are_warnings_that_say_what_was_meant() {
+fn manifest_typos_warn_with_suggestions() {
     let place = Place::new();
     place.put("slips.yaml", SLIPS);
     let scenario = std::fs::read_to_string(place.path("scenario.yaml")).unwrap();
@@ -247,7 +247,7 @@ pub(crate) fn scenarios() -> Vec<String> {
 }
 
 #[test]
-fn pods_that_no_admitted_type_holds_are_warned_of_before_anything_runs() {
+fn pods_fitting_no_type_warn_before_run() {
     let place = Place::new();
     let (_, err, code) = place.nodecast(&["validate", "scenario.yaml"]);
     assert_eq!(code, Some(0), "{err}");

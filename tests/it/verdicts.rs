@@ -41,7 +41,7 @@ fn row<'t>(table: &'t str, label: &str) -> Vec<&'t str> {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn a_policy_that_leaves_pods_without_a_node_is_not_called_cheaper() {
+fn policy_with_unscheduled_pods_is_not_cheaper() {
     let (out, page) = compared(&place(POLICIES), &[]);
     let sentence = "capped leaves 2 pods without a node (small: 0): its cost is not comparable.";
     let verdict: Vec<&str> = out.lines().skip_while(|line| *line != sentence).collect();
@@ -60,7 +60,7 @@ fn a_policy_that_leaves_pods_without_a_node_is_not_called_cheaper() {
 }
 
 #[test]
-fn a_policy_that_leaves_messages_waiting_is_not_called_cheaper() {
+fn policy_with_waiting_messages_is_not_cheaper() {
     let place = Place::new();
     place.put("cluster.yaml", &cluster(40));
     place.put("few.yaml", &deployment("worker", 2));
@@ -83,7 +83,7 @@ fn a_policy_that_leaves_messages_waiting_is_not_called_cheaper() {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn a_comparison_says_how_much_rests_on_estimated_prices_and_that_no_spot_node_was_interrupted() {
+fn comparison_discloses_estimated_prices_and_missing_interruptions() {
     let (out, page) = compared(&place(POLICIES), &["--policies", "small,spot"]);
     assert!(out.starts_with("two-pods: small and spot, 6 replications, seeds 7 to 12\n"), "{out}");
     let estimated = row(&out, "of it at estimated prices");
@@ -98,7 +98,7 @@ fn a_comparison_says_how_much_rests_on_estimated_prices_and_that_no_spot_node_wa
 }
 
 #[test]
-fn one_seed_has_no_interval_and_shares_differ_by_points() {
+fn one_seed_has_no_interval() {
     let place = place("  - {name: small, autoscaler: karpenter}\n");
     let edit = "Deployment[shop/web].spec.replicas=3";
     let page = |out: &str| fs::read_to_string(place.path(out)).unwrap();
@@ -114,7 +114,7 @@ fn one_seed_has_no_interval_and_shares_differ_by_points() {
 }
 
 #[test]
-fn a_guard_says_what_it_does_not_judge_and_where_a_name_comes_from() {
+fn check_lists_unevaluated_metrics_and_name_sources() {
     let place = place("  - {name: small, autoscaler: karpenter}\n");
     let check = |more: &[&str]| place.nodecast(&[&["check", "--baseline", "baseline.json"], more].concat());
     let (_, err, code) = check(&["--update", "scenario.yaml", "--replications", "1"]);
@@ -134,7 +134,7 @@ fn a_guard_says_what_it_does_not_judge_and_where_a_name_comes_from() {
 }
 
 #[test]
-fn an_autoscaler_that_never_launched_anything_is_named_in_verdict_and_warnings() {
+fn idle_autoscaler_is_named_in_verdict() {
     let (out, page) = compared(&place(POLICIES), &["--policies", "small,capped", "--replications", "1"]);
     let sentence = "capped launched no nodes with Karpenter, but small did";
     assert!(out.contains(&format!("\nThis decides the answer: {sentence}")), "{out}");
@@ -144,7 +144,7 @@ fn an_autoscaler_that_never_launched_anything_is_named_in_verdict_and_warnings()
 }
 
 #[test]
-fn a_node_group_that_one_policy_keeps_full_and_another_need_not_decides_the_answer() {
+fn node_group_size_difference_is_named_as_decisive() {
     let place = place("  - {name: pools, autoscaler: karpenter}\n  - {name: groups, autoscaler: cluster-autoscaler}\n");
     let scenario = fs::read_to_string(place.path("scenario.yaml")).unwrap();
     let with_groups = |groups: &str| place.put("scenario.yaml", &format!("{scenario}nodeGroups:\n{groups}"));
@@ -169,7 +169,7 @@ fn command(place: &Place, report: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_report_of_a_policy_in_a_comparison_is_that_of_the_command_it_names() {
+fn comparison_report_matches_its_run_command() {
     let place = place(POLICIES);
     // Fields that are not known warn, in a comparison as in a run.
     let web = fs::read_to_string(place.path("cluster.yaml")).unwrap();

@@ -49,7 +49,7 @@ fn count(outcome: &Outcome, kind: EventKind) -> usize {
 }
 
 #[test]
-fn a_constant_use_is_recommended_as_the_edge_of_its_bucket_and_a_margin() {
+fn constant_usage_recommendation_is_bucket_edge_plus_margin() {
     let outcome = simulated("\"Off\"", "6h");
     // 300 m come to 350 m: the upper edge of the bucket and 15 %.
     assert_eq!(target(&outcome).0, 350);
@@ -64,7 +64,7 @@ fn a_constant_use_is_recommended_as_the_edge_of_its_bucket_and_a_margin() {
 }
 
 #[test]
-fn pods_get_what_is_recommended_by_eviction_or_where_they_run() {
+fn recommended_requests_apply_by_eviction_or_in_place() {
     let [recreated, in_place] = ["Recreate", "InPlaceOrRecreate"].map(|mode| simulated(mode, "2d"));
     for outcome in [&recreated, &in_place] {
         assert_eq!(requests(outcome), [target(outcome); 4]);
@@ -79,7 +79,7 @@ fn pods_get_what_is_recommended_by_eviction_or_where_they_run() {
 }
 
 #[test]
-fn a_quota_counts_what_pods_request_and_refuses_those_that_would_request_too_much() {
+fn quota_rejects_pods_with_raised_requests() {
     let quota = "---\napiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q}\nspec: {hard: {requests.cpu: 900m}}\n";
     for mode in ["Recreate", "InPlaceOrRecreate"] {
         let manifests = format!("{}{}{}{quota}", cluster(0), deployment("web", 3), vpa("web", mode));
@@ -93,7 +93,7 @@ fn a_quota_counts_what_pods_request_and_refuses_those_that_would_request_too_muc
 }
 
 #[test]
-fn the_mode_initial_changes_only_pods_that_are_made() {
+fn initial_mode_changes_only_new_pods() {
     let rest = format!("{USAGE}\ntimeline: [{{at: 20h, scale: {{workload: web, replicas: 5}}}}]");
     let outcome = run("1d", &rest, &format!("{}{}{}", cluster(0), large("web", 4), vpa("web", "Initial")), &[]);
     let mut all = requests(&outcome);
@@ -103,7 +103,7 @@ fn the_mode_initial_changes_only_pods_that_are_made() {
 }
 
 #[test]
-fn a_kill_for_memory_raises_the_recommendation_and_the_limit_follows_in_proportion() {
+fn oom_kill_raises_recommendation_and_limit() {
     let limited = deployment("web", 2).replace("memory: 64Mi}", "memory: 300Mi}, limits: {memory: 300Mi}");
     let usage =
         "usage: [{workload: web, cpu: {constant: 0.05}, memory: {steps: [{at: 0s, rate: 200}, {at: 2h, rate: 350}]}}]";
@@ -125,12 +125,16 @@ fn what_a_budget_refuses_stays() {
 }
 
 #[test]
-fn without_use_nothing_is_recommended_and_a_warning_says_so() {
+fn missing_usage_gives_no_recommendation_with_warning() {
     let manifests = format!("{}{}{}", cluster(0), large("web", 2), vpa("web", "Recreate"));
     let outcome = run("2h", "", &manifests, &[]);
     assert!(facts(&outcome).samples.is_empty());
     assert_eq!(requests(&outcome), [(1_000, 1 << 30); 2]);
-    assert!(outcome.warnings.iter().any(|warning| warning.contains("makes no recommendation")), "{:?}", outcome.warnings);
+    assert!(
+        outcome.warnings.iter().any(|warning| warning.contains("makes no recommendation")),
+        "{:?}",
+        outcome.warnings
+    );
     // Of one resource alone the other is left as it is.
     let outcome = run("1d", "usage: [{workload: web, cpu: {constant: 0.3}}]", &manifests, &[]);
     assert_eq!(requests(&outcome), [(350, 1 << 30); 2]);
@@ -138,7 +142,7 @@ fn without_use_nothing_is_recommended_and_a_warning_says_so() {
 }
 
 #[test]
-fn together_with_a_horizontal_pod_autoscaler_a_warning_says_what_follows() {
+fn vpa_with_hpa_is_warned_about() {
     let hpa = "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec:\n  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  minReplicas: 2\n  maxReplicas: 10\n  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}]\n";
     let manifests = format!("{}{}{}{hpa}", cluster(0), large("web", 4), vpa("web", "Recreate"));
     let usage = "usage: [{workload: web, per: workload, cpu: {constant: 1.2}, memory: {constant: 1600}}]";
@@ -153,7 +157,7 @@ fn together_with_a_horizontal_pod_autoscaler_a_warning_says_what_follows() {
 }
 
 #[test]
-fn a_container_that_is_named_uses_what_is_stated_of_it_and_others_share_the_rest() {
+fn named_container_usage_is_separate_from_rest() {
     let two = large("web", 2).replace(
         "containers: [{",
         "containers: [{name: proxy, image: proxy, resources: {requests: {cpu: 100m, memory: 128Mi}}}, {",
@@ -177,7 +181,7 @@ fn meshed(replicas: u32) -> String {
 }
 
 #[test]
-fn what_a_sidecar_among_the_init_containers_uses_is_no_other_containers() {
+fn sidecar_usage_does_not_count_for_containers() {
     let usage = "usage: [{workload: web, container: mesh, cpu: {constant: 0.2}, memory: {constant: 90}}, {workload: web, container: app, cpu: {constant: 0.6}, memory: {constant: 500}}]";
     let outcome = run("6h", usage, &format!("{}{}{}", cluster(0), meshed(2), vpa("web", "\"Off\"")), &[]);
     let last = facts(&outcome).samples.last().unwrap();
@@ -210,7 +214,7 @@ fn a_sidecar_above_its_limit_is_killed() {
 }
 
 #[test]
-fn an_autoscaler_by_one_container_does_not_see_what_others_use_by_name() {
+fn container_hpa_ignores_named_usage_of_others() {
     let hpa = |metric: &str| {
         format!(
             "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {{name: web}}\nspec:\n  scaleTargetRef: {{apiVersion: apps/v1, kind: \
@@ -233,7 +237,7 @@ fn an_autoscaler_by_one_container_does_not_see_what_others_use_by_name() {
 }
 
 #[test]
-fn an_autoscaler_by_a_sidecar_does_not_see_what_requests_take() {
+fn sidecar_hpa_ignores_request_load() {
     let wanted = |container: &str, usage: &str| {
         let hpa = format!(
             "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {{name: web}}\nspec:\n  scaleTargetRef: {{apiVersion: apps/v1, kind: \
@@ -269,7 +273,7 @@ fn explained(mode: &str, replicas: u32, rest: &str, hour: i64) -> (Explanation, 
 }
 
 #[test]
-fn explain_says_why_a_pod_requests_what_it_does() {
+fn explain_shows_reason_for_pod_requests() {
     let (answer, off) = explained("\"Off\"", 4, "", 6);
     assert!(!off.changes && off.because.contains("in this mode nobody"), "{}", off.because);
     let cpu = off.resources.iter().find(|resource| resource.resource == "cpu").unwrap();
@@ -300,7 +304,7 @@ fn releases_and_flags_of_its_programs_are_stated() {
 }
 
 #[test]
-fn what_is_requested_by_nobody_follows_requests_while_pods_are_resized() {
+fn idle_capacity_follows_in_place_resizes() {
     let outcome = simulated("InPlaceOrRecreate", "2d");
     let resized = outcome.record.pods.iter().find(|pod| !pod.requested_before.is_empty()).unwrap();
     let (at, before) = &resized.requested_before[0];
@@ -323,11 +327,15 @@ fn two_containers() -> String {
 }
 
 #[test]
-fn a_container_of_which_nothing_is_said_keeps_what_it_requests_and_a_warning_says_so() {
+fn container_without_usage_keeps_requests_with_warning() {
     let manifests = format!("{}{}{}", cluster(0), two_containers(), vpa("web", "Recreate"));
     let with = |usage: &str| run("1d", &format!("usage: [{usage}]"), &manifests, &[]);
     let last = |outcome: &Outcome, name: &str| {
-        facts(outcome).samples.iter().rfind(|sample| sample.container == Symbol::new(name)).map(|sample| sample.target.clone())
+        facts(outcome)
+            .samples
+            .iter()
+            .rfind(|sample| sample.container == Symbol::new(name))
+            .map(|sample| sample.target.clone())
     };
     let outcome = with("{workload: web, container: app, cpu: {constant: 0.3}, memory: {constant: 400}}");
     assert_eq!(last(&outcome, "proxy"), None);

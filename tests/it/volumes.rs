@@ -102,7 +102,7 @@ fn a_pod_runs_where_its_volume_is() {
 }
 
 #[test]
-fn a_claim_keeps_the_zone_of_its_first_pod_while_nodes_come_and_go() {
+fn claim_keeps_zone_of_first_pod() {
     let spread = "topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: \
         DoNotSchedule, labelSelector: {matchLabels: {app: db}}}]";
     let manifests = format!("{GP3}{}", stateful(3, "gp3", spread, "podManagementPolicy: Parallel"));
@@ -110,7 +110,8 @@ fn a_claim_keeps_the_zone_of_its_first_pod_while_nodes_come_and_go() {
     let mut zones: Vec<String> = Vec::new();
     for name in ["db-0", "db-1", "db-2"] {
         let pods = named(&outcome, name);
-        let texts: Vec<String> = pods.iter().filter(|pod| pod.node.is_some()).map(|pod| zone_of(&outcome, pod)).collect();
+        let texts: Vec<String> =
+            pods.iter().filter(|pod| pod.node.is_some()).map(|pod| zone_of(&outcome, pod)).collect();
         assert!(texts.len() > 2 && texts.iter().all(|zone| *zone == texts[0]), "{name}: {texts:?}");
         zones.push(texts[0].clone());
     }
@@ -121,7 +122,7 @@ fn a_claim_keeps_the_zone_of_its_first_pod_while_nodes_come_and_go() {
 }
 
 #[test]
-fn a_volume_where_no_node_may_be_keeps_its_pod_waiting() {
+fn volume_in_unusable_zone_keeps_pod_pending() {
     let other = deployment("", "").replace("name: db", "name: web").replace("app: db", "app: web");
     let other = other.replace("volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]", "");
     let late = deployment("nodeSelector: {}", "");
@@ -134,7 +135,7 @@ fn a_volume_where_no_node_may_be_keeps_its_pod_waiting() {
 }
 
 #[test]
-fn a_class_that_binds_at_once_draws_a_zone_that_it_allows() {
+fn immediate_binding_draws_allowed_zone() {
     for key in ["topology.kubernetes.io/zone", "topology.ebs.csi.aws.com/zone"] {
         let class = GP3.replace("WaitForFirstConsumer", "Immediate")
             + &format!("allowedTopologies: [{{matchLabelExpressions: [{{key: {key}, values: [us-east-1c]}}]}}]\n");
@@ -146,7 +147,7 @@ fn a_class_that_binds_at_once_draws_a_zone_that_it_allows() {
 }
 
 #[test]
-fn nodes_have_the_label_of_the_driver_of_ebs_volumes_where_it_runs() {
+fn nodes_have_ebs_driver_label_where_it_runs() {
     let selecting = deployment("nodeSelector: {topology.ebs.csi.aws.com/zone: us-east-1b}", "");
     let driver = "---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: ebs-csi-node, namespace: kube-system}\nspec:\n  \
                   selector: {matchLabels: {app: ebs}}\n  template:\n    metadata: {labels: {app: ebs}}\n    \
@@ -163,7 +164,7 @@ fn nodes_have_the_label_of_the_driver_of_ebs_volumes_where_it_runs() {
 }
 
 #[test]
-fn a_device_that_no_node_has_is_warned_of() {
+fn device_absent_from_all_nodes_is_warned_about() {
     let asking = |resource: &str| {
         let pod =
             deployment("", "").replace("memory: 256Mi}}", &format!("memory: 256Mi}}, limits: {{{resource}: 1}}}}"));
@@ -176,7 +177,7 @@ fn a_device_that_no_node_has_is_warned_of() {
 }
 
 #[test]
-fn the_cluster_autoscaler_grows_the_group_where_the_volume_is() {
+fn autoscaler_grows_group_in_volume_zone() {
     let group = |zone: &str| {
         format!("{{ name: in-{zone}, instanceType: m5.large, zones: [us-east-1{zone}], min: 0, desired: 0, max: 3 }}")
     };
@@ -192,7 +193,7 @@ fn the_cluster_autoscaler_grows_the_group_where_the_volume_is() {
 }
 
 #[test]
-fn a_node_attaches_as_many_volumes_as_its_type_can() {
+fn node_attaches_up_to_type_volume_limit() {
     let select = "nodeSelector: {node.kubernetes.io/instance-type: m5.4xlarge}";
     let manifests = format!("{GP3}{}", stateful(30, "gp3", select, "podManagementPolicy: Parallel"));
     let outcome = karpenter("us-east-1a", "expireAfter: Never", ON_DEMAND, &manifests);
@@ -205,7 +206,7 @@ fn a_node_attaches_as_many_volumes_as_its_type_can() {
 }
 
 #[test]
-fn a_node_of_a_group_attaches_no_more_volumes_when_it_is_there_from_the_start() {
+fn initial_group_node_has_same_volume_limit() {
     let group = "{ name: workers, instanceType: m5.4xlarge, zones: [us-east-1a], min: 1, desired: 1, max: 3 }";
     let manifests = format!("{GP3}{}", stateful(30, "gp3", "", "podManagementPolicy: Parallel"));
     let on_nodes = |scenario: &str| {
@@ -223,7 +224,7 @@ fn a_node_of_a_group_attaches_no_more_volumes_when_it_is_there_from_the_start() 
 }
 
 #[test]
-fn a_claim_for_one_pod_keeps_a_second_pod_waiting_and_no_autoscaler_grows_for_it() {
+fn second_pod_of_exclusive_claim_waits() {
     let claim = CLAIM.replace("ReadWriteOnce", "ReadWriteOncePod");
     let manifests = format!("{GP3}{claim}{}", deployment("", "").replace("replicas: 1", "replicas: 2"));
     let group = "{ name: workers, instanceType: m5.xlarge, zones: [us-east-1a], min: 1, desired: 1, max: 3 }";
@@ -255,7 +256,7 @@ fn leaving(text: &str, stop: &str, manifests: &str) -> (NodeFacts, PodFacts) {
 }
 
 #[test]
-fn an_instance_is_terminated_when_its_volumes_are_detached_or_its_time_is_up() {
+fn instance_terminates_after_volume_detach_or_timeout() {
     let with_volume = format!("{GP3}{CLAIM}{}", deployment("", ""));
     let without = deployment("", "").replace("volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]", "");
     let (node, pod) = leaving("", "20s", &without);
@@ -291,7 +292,7 @@ fn a_pod_starts_once_its_volume_is_attached() {
 }
 
 #[test]
-fn a_volume_of_a_lost_node_comes_free_after_six_minutes() {
+fn volume_of_lost_node_frees_after_six_minutes() {
     let spot = "policies: [{ name: only, autoscaler: karpenter, karpenter: { interruption_queue: false } }]\n\
         faults: [{ at: 10m, spot_interruption: { fraction: 100% } }]";
     let outcome = karpenter("us-east-1a", "expireAfter: Never", spot, &format!("{GP3}{}", stateful(1, "gp3", "", "")));
@@ -307,7 +308,7 @@ fn a_volume_of_a_lost_node_comes_free_after_six_minutes() {
 }
 
 #[test]
-fn a_second_pod_of_a_claim_starts_beside_the_first_and_on_no_other_node() {
+fn second_pod_of_claim_shares_first_node() {
     let apart = "affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: \
         kubernetes.io/hostname, labelSelector: {matchLabels: {app: db}}}]}}";
     let scaled = format!("{ON_DEMAND}\ntimeline: [{{ at: 20m, scale: {{ workload: default/db, replicas: 2 }} }}]");
@@ -323,7 +324,7 @@ fn a_second_pod_of_a_claim_starts_beside_the_first_and_on_no_other_node() {
 }
 
 #[test]
-fn claims_of_pods_that_are_too_many_stay_unless_the_set_says_otherwise() {
+fn scaled_down_claims_stay_unless_policy_deletes() {
     let scaled = format!(
         "{ON_DEMAND}\ntimeline: [{{ at: 20m, scale: {{ workload: default/db, replicas: 0 }} }}, \
          {{ at: 30m, scale: {{ workload: default/db, replicas: 1 }} }}]"
@@ -337,7 +338,7 @@ fn claims_of_pods_that_are_too_many_stay_unless_the_set_says_otherwise() {
 }
 
 #[test]
-fn claims_of_ordinals_below_the_first_one_are_those_of_pods_that_are_too_many() {
+fn claims_below_start_ordinal_are_deleted_as_surplus() {
     let set = |start: u32| {
         let rest =
             format!("ordinals: {{start: {start}}}\n  persistentVolumeClaimRetentionPolicy: {{whenScaled: Delete}}");
@@ -417,7 +418,7 @@ fn disks(outcome: &Outcome) -> Vec<(SimTime, SimTime, f64)> {
 }
 
 #[test]
-fn ebs_volumes_are_billed_from_their_making_to_the_end_of_their_claims() {
+fn ebs_volumes_are_billed_until_claim_deletion() {
     let end = SimTime::ZERO + SimDuration::from_secs(3_600);
     let retire = "timeline: [{ at: 30m, scale: { workload: db, replicas: 1 } }]";
     let delete = "persistentVolumeClaimRetentionPolicy: {whenScaled: Delete}";
@@ -440,7 +441,7 @@ fn ebs_volumes_are_billed_from_their_making_to_the_end_of_their_claims() {
 }
 
 #[test]
-fn what_a_volume_attributes_class_orders_is_billed_and_goes_before_the_storage_class() {
+fn volume_attributes_class_overrides_storage_class() {
     let class = |driver: &str| {
         format!(
             "---\napiVersion: storage.k8s.io/v1\nkind: VolumeAttributesClass\nmetadata: {{name: fast}}\ndriverName: {driver}\n\
@@ -479,7 +480,7 @@ fn what_a_volume_attributes_class_orders_is_billed_and_goes_before_the_storage_c
 }
 
 #[test]
-fn a_volume_that_is_there_is_billed_from_the_start_and_one_without_size_is_not() {
+fn existing_volume_with_size_is_billed_from_start() {
     let found = |size: &str| {
         let volume = bound("us-east-1b").replace("  csi:", &format!("{size}  csi:"));
         karpenter(ANYWHERE, "", ON_DEMAND, &format!("{volume}{}", deployment("", "")))
@@ -490,26 +491,30 @@ fn a_volume_that_is_there_is_billed_from_the_start_and_one_without_size_is_not()
     assert!((amount - 8.0 / 730.0).abs() < 1e-6, "{amount}");
     let sizeless = found("");
     assert_eq!(disks(&sizeless), []);
-    let warned = |outcome: &Outcome| outcome.warnings.iter().any(|warning| warning.contains("these volumes are not billed"));
+    let warned =
+        |outcome: &Outcome| outcome.warnings.iter().any(|warning| warning.contains("these volumes are not billed"));
     assert!(warned(&sizeless) && !warned(&sized), "{:?}", sizeless.warnings);
 }
 
 /// Eight GiB are asked for, by a set and by a claim of its own.
 #[test]
-fn a_size_that_ebs_does_not_have_is_warned_of() {
+fn impossible_ebs_size_is_warned_about() {
     for (volume_type, refused) in [("gp3", false), ("io2", false), ("st1", true)] {
         for manifests in [stateful(1, "gp3", "", ""), format!("{CLAIM}{}", deployment("", ""))] {
             let class = format!("{GP3}parameters: {{type: {volume_type}}}\n");
             let outcome = karpenter(ANYWHERE, "", ON_DEMAND, &format!("{class}{manifests}"));
             let words = format!("EBS makes no volume of type {volume_type} with 8 GiB for data");
-            let warned = outcome.warnings.iter().any(|warning| warning.contains(&words) && warning.contains("(125 to 16384 GiB)"));
+            let warned = outcome
+                .warnings
+                .iter()
+                .any(|warning| warning.contains(&words) && warning.contains("(125 to 16384 GiB)"));
             assert_eq!(warned, refused, "{volume_type}: {:?}", outcome.warnings);
         }
     }
 }
 
 #[test]
-fn claims_of_a_deleted_stateful_set_stay_unless_it_says_otherwise() {
+fn deleted_stateful_set_keeps_claims_by_default() {
     let end = SimTime::ZERO + SimDuration::from_secs(3_600);
     // The claim of the second pod stays when that pod is one too many.
     let steps = "timeline: [{ at: 20m, scale: { workload: db, replicas: 1 } }, \
@@ -538,7 +543,7 @@ fn batch(kind: &str, spec: &str, more: &str) -> Outcome {
 }
 
 #[test]
-fn the_ephemeral_volume_of_a_pod_that_has_ended_stays_as_long_as_its_job() {
+fn ephemeral_volume_lives_as_long_as_job() {
     let end = SimTime::ZERO + SimDuration::from_secs(3_600);
     let of = |rest: &str, step: &str| {
         let outcome = batch("Job", &format!("{rest}{EPHEMERAL}"), step);
@@ -558,7 +563,7 @@ fn the_ephemeral_volume_of_a_pod_that_has_ended_stays_as_long_as_its_job() {
 }
 
 #[test]
-fn a_cron_job_keeps_as_many_jobs_with_their_volumes_as_it_says() {
+fn job_history_limit_keeps_volumes_of_jobs() {
     let end = SimTime::ZERO + SimDuration::from_secs(3_600);
     for (limit, kept) in [("", 3), ("successfulJobsHistoryLimit: 1, ", 1)] {
         let spec = format!("schedule: '*/5 * * * *', {limit}jobTemplate: {{spec: {{{EPHEMERAL}}}}}");

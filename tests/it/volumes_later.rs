@@ -50,7 +50,7 @@ fn ready(outcome: &Outcome) -> Vec<Option<i64>> {
 }
 
 #[test]
-fn a_claim_of_the_timeline_costs_from_its_step_on_and_pods_wait_for_it() {
+fn timeline_claim_costs_from_its_step() {
     let first = format!("{GROUPS}{}{DEPLOYMENT}", class("Immediate", true));
     let rest = "timeline: [{at: 2h, manifests: [claim.yaml]}]";
     let outcome = run("3h", rest, &first, &[("claim.yaml", &claim(2_000, "fast"))]);
@@ -62,7 +62,7 @@ fn a_claim_of_the_timeline_costs_from_its_step_on_and_pods_wait_for_it() {
 }
 
 #[test]
-fn a_claim_grows_when_it_is_applied_so_and_its_class_lets_it() {
+fn claim_expands_if_class_allows() {
     let rest = "timeline: [{at: 2h, manifests: [claim.yaml]}]";
     let edited = |expands: bool, later: &str| {
         let first = format!("{GROUPS}{}{}{DEPLOYMENT}", class("WaitForFirstConsumer", expands), claim(100, "fast"));
@@ -87,7 +87,7 @@ fn a_claim_grows_when_it_is_applied_so_and_its_class_lets_it() {
 }
 
 #[test]
-fn a_claim_that_is_deleted_and_applied_again_gets_another_volume() {
+fn recreated_claim_gets_new_volume() {
     let objects = format!("{}{DEPLOYMENT}", claim(100, "fast"));
     let first = format!("{GROUPS}{}{objects}", class("WaitForFirstConsumer", true));
     let rest = "timeline:\n- {at: 1h, delete: {kind: Deployment, name: default/db}}\n\
@@ -100,7 +100,7 @@ fn a_claim_that_is_deleted_and_applied_again_gets_another_volume() {
 }
 
 #[test]
-fn a_volume_kept_for_a_claim_is_bound_to_it_and_its_pod_runs_there() {
+fn reserved_volume_binds_its_claim_and_pod() {
     let volume = |zone: &str, kept: &str| {
         format!(
             "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {{name: old}}\nspec:\n  capacity: {{storage: 100Gi}}\n  storageClassName: \"\"\n  \
@@ -138,7 +138,7 @@ fn karpenter(duration: &str, rest: &str, objects: &str) -> Outcome {
 }
 
 #[test]
-fn pods_of_a_stateful_set_are_missing_until_the_next_of_their_names_are_ready() {
+fn stateful_pods_are_missing_until_successors_are_ready() {
     let set = "---\napiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db}\nspec:\n  replicas: 4\n  podManagementPolicy: Parallel\n  \
         selector: {matchLabels: {app: db}}\n  volumeClaimTemplates:\n  - metadata: {name: data}\n    \
         spec: {accessModes: [ReadWriteOnce], storageClassName: fast, resources: {requests: {storage: 8Gi}}}\n  \
@@ -155,7 +155,7 @@ fn pods_of_a_stateful_set_are_missing_until_the_next_of_their_names_are_ready() 
 }
 
 #[test]
-fn a_rollout_that_waits_for_a_volume_of_the_old_pod_is_told_of_at_the_end() {
+fn rollout_blocked_by_old_volume_is_reported() {
     // One pod to a node, so that the new one gets a node of its own.
     let alone =
         |image: &str| DEPLOYMENT.replace("cpu: 100m", "cpu: 1200m").replace("image: db", &format!("image: {image}"));

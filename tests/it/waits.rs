@@ -44,7 +44,7 @@ objectives:
 }
 
 #[test]
-fn waits_are_told_by_workload_and_by_priority_and_placeholders_wait_for_themselves() {
+fn waits_are_reported_by_workload_and_priority() {
     let place = place();
     let (out, err, code) = place.nodecast(&["run", "scenario.yaml", "--out", "report"]);
     assert_eq!(code, Some(0), "{err}");
@@ -80,7 +80,7 @@ fn waits_are_told_by_workload_and_by_priority_and_placeholders_wait_for_themselv
 }
 
 #[test]
-fn a_sweep_shows_what_limits_on_waits_measure_and_who_waited() {
+fn sweep_shows_wait_limits_and_workloads() {
     let place = place();
     let arguments = [
         "sweep",
@@ -102,7 +102,7 @@ fn a_sweep_shows_what_limits_on_waits_measure_and_who_waited() {
 }
 
 #[test]
-fn a_limit_on_nobodys_waits_or_without_a_figure_is_refused() {
+fn invalid_wait_objective_is_rejected() {
     let place = place();
     for (entry, expected) in [
         ("{ workload: shop/fornt, p95: 1s }", "did you mean `shop/front`?"),

@@ -43,7 +43,7 @@ fn number(summary: &Value, pointer: &str) -> f64 {
 }
 
 #[test]
-fn what_happens_while_the_cluster_comes_up_does_not_count() {
+fn warm_up_events_do_not_count() {
     let ((whole, _), (later, _)) = (run(&place("")), run(&place("warm_up: 5m\n")));
     let of = |pointer: &str| (number(&whole, pointer), number(&later, pointer));
     assert_eq!(of("/pods/wait_for_node/count"), (6.0, 4.0));
@@ -72,7 +72,7 @@ fn cost_and_what_happens_stay_as_they_are() {
 }
 
 #[test]
-fn a_pod_that_still_waits_when_it_is_over_counts_with_its_whole_wait() {
+fn pod_waiting_past_warm_up_counts_fully() {
     let place = place("warm_up: 5m\n");
     let cluster = fs::read_to_string(place.path("cluster.yaml")).unwrap();
     place.put(
@@ -117,7 +117,7 @@ fn terminal_pages_and_comparisons_tell_of_it() {
 }
 
 #[test]
-fn one_that_is_not_over_at_the_end_is_left_out_with_a_warning() {
+fn warm_up_longer_than_run_warns() {
     let place = place("warm_up: 15m\n");
     let (_, err, _) = place.nodecast(&["validate", "scenario.yaml"]);
     let (summary, _) = run(&place);

@@ -47,7 +47,7 @@ fn warnings(name: &str, cluster: &str, more: &str) -> String {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn what_thirty_projects_publish_loads_with_warnings_and_no_error() {
+fn thirty_published_clusters_load_without_errors() {
     let clusters = clusters();
     assert!(clusters.len() >= 30);
     let mut report = String::new();
@@ -82,7 +82,7 @@ fn replicas(trigger: &str, more: &str) -> u64 {
 }
 
 #[test]
-fn a_trigger_of_any_type_takes_the_values_that_are_stated_and_keeps_the_replicas_without() {
+fn any_trigger_type_uses_explicit_values() {
     let mysql = "{type: mysql, name: rows, metadata: {query: SELECT 1, queryValue: '10'}}";
     assert_eq!(replicas(mysql, ""), 3, "neither scaled nor in fallback");
     let stated = |rest: &str| format!("external_metrics: [{{scaled_object: shop/worker, {rest}}}]\n");
@@ -95,7 +95,7 @@ fn a_trigger_of_any_type_takes_the_values_that_are_stated_and_keeps_the_replicas
 }
 
 #[test]
-fn a_trigger_that_is_not_there_is_a_mistake_with_a_way_out() {
+fn values_for_missing_trigger_are_an_error() {
     for (rest, help) in [
         ("{scaled_object: shop/wroker, values: [{at: 0s, value: 1}]}", "did you mean `shop/worker`?"),
         ("{scaled_object: shop/worker, trigger: s1, values: [{at: 0s, value: 1}]}", "its triggers are `rows` and `s0`"),
@@ -117,8 +117,12 @@ fn autoscalers_of_v2beta1_read_their_old_targets() {
         text.as_str(),
     ))
     .unwrap();
-    let targets: Vec<String> =
-        manifests.autoscalers.iter().flat_map(|autoscaler| &autoscaler.metrics).map(|metric| format!("{:?}", metric.target)).collect();
+    let targets: Vec<String> = manifests
+        .autoscalers
+        .iter()
+        .flat_map(|autoscaler| &autoscaler.metrics)
+        .map(|metric| format!("{:?}", metric.target))
+        .collect();
     assert!(targets.iter().any(|target| target.starts_with("Utilization")), "{targets:?}");
     assert!(targets.iter().any(|target| target.starts_with("AverageValue")), "{targets:?}");
 }

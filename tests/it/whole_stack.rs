@@ -234,7 +234,7 @@ fn simulate(name: &str, duration: f64) -> Vec<Run> {
 
 #[test]
 #[allow(clippy::print_stdout)]
-fn simulated_runs_resemble_those_of_a_real_control_plane() {
+fn simulated_runs_resemble_real_control_plane() {
     let text = std::fs::read_to_string(Path::new(FOLDER).join("real.json")).unwrap();
     let entries: Value = serde_json::from_str(&text).unwrap();
     let mut table = Table::default();

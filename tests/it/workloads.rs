@@ -57,7 +57,7 @@ pub fn count(outcome: &Outcome, kind: EventKind) -> usize {
 }
 
 #[test]
-fn a_changed_template_rolls_out_within_surge_and_unavailable() {
+fn changed_template_rolls_out_within_limits() {
     let outcome = roll_out(&slow(10, "one", ""), &slow(10, "two", ""));
     let pods = pods(&outcome, "web");
     // A quarter of ten: three more, two fewer.
@@ -72,7 +72,7 @@ fn a_changed_template_rolls_out_within_surge_and_unavailable() {
 }
 
 #[test]
-fn a_rollout_waits_until_new_pods_have_been_ready_for_min_ready_seconds() {
+fn rollout_waits_for_min_ready_seconds() {
     let strategy = "  minReadySeconds: 60\n  strategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}\n";
     let outcome = roll_out(&slow(2, "one", strategy), &slow(2, "two", strategy));
     let pods = pods(&outcome, "web");
@@ -87,7 +87,7 @@ fn a_rollout_waits_until_new_pods_have_been_ready_for_min_ready_seconds() {
 }
 
 #[test]
-fn recreate_lets_all_old_pods_go_before_the_first_new_one_comes() {
+fn recreate_removes_old_pods_before_new_ones() {
     let strategy = "  strategy: {type: Recreate}\n";
     let outcome = roll_out(&slow(4, "one", strategy), &slow(4, "two", strategy));
     let pods = pods(&outcome, "web");
@@ -97,7 +97,7 @@ fn recreate_lets_all_old_pods_go_before_the_first_new_one_comes() {
 }
 
 #[test]
-fn a_changed_count_only_scales_and_an_unchanged_manifest_does_nothing() {
+fn changed_replica_count_only_scales() {
     let grown = roll_out(&slow(3, "one", ""), &slow(5, "one", ""));
     assert_eq!(there(&pods(&grown, "web"), at(1_199)), (5, 5));
     assert_eq!((pods(&grown, "web").len(), count(&grown, EventKind::RolloutStarted)), (5, 0));
@@ -106,7 +106,7 @@ fn a_changed_count_only_scales_and_an_unchanged_manifest_does_nothing() {
 }
 
 #[test]
-fn going_back_to_a_former_template_takes_its_pods_up_again() {
+fn rollback_reuses_pods_of_former_template() {
     let timeline = "timeline: [{at: 10m, manifests: [two.yaml]}, {at: 610s, manifests: [one.yaml]}]";
     let (one, two) = (slow(10, "one", ""), slow(10, "two", ""));
     let others = [("two.yaml", two.as_str()), ("one.yaml", one.as_str())];
@@ -119,7 +119,7 @@ fn going_back_to_a_former_template_takes_its_pods_up_again() {
 }
 
 #[test]
-fn a_count_that_changes_during_a_rollout_is_spread_over_both_sets() {
+fn scaling_during_rollout_affects_both_sets() {
     let timeline = "timeline: [{at: 10m, manifests: [later.yaml]}, {at: 605s, scale: {workload: web, replicas: 20}}]";
     let later = slow(10, "two", "");
     let manifests = format!("{}{}", cluster(0), slow(10, "one", ""));
@@ -136,7 +136,7 @@ pub fn stateful(replicas: u32, image: &str, rest: &str) -> String {
 }
 
 #[test]
-fn the_pods_of_a_stateful_set_come_in_order_and_go_from_the_highest_ordinal() {
+fn stateful_set_pods_start_in_order() {
     let outcome = roll_out(&stateful(3, "one", ""), &stateful(1, "one", ""));
     let pods = pods(&outcome, "web");
     let names: Vec<&str> = pods.iter().map(|pod| pod.name.as_str()).collect();
@@ -149,14 +149,14 @@ fn the_pods_of_a_stateful_set_come_in_order_and_go_from_the_highest_ordinal() {
 }
 
 #[test]
-fn a_parallel_stateful_set_makes_all_its_pods_at_once() {
+fn parallel_stateful_set_creates_pods_at_once() {
     let outcome = roll_out(&stateful(3, "one", "  podManagementPolicy: Parallel\n"), &deployment("other", 0));
     let created: Vec<SimTime> = pods(&outcome, "web").iter().map(|pod| pod.created).collect();
     assert_eq!(created, [created[0]; 3]);
 }
 
 #[test]
-fn a_stateful_set_updates_one_pod_after_the_other_down_to_the_partition() {
+fn stateful_set_updates_one_by_one_to_partition() {
     let partition = "  updateStrategy: {rollingUpdate: {partition: 1}}\n";
     let outcome = roll_out(&stateful(3, "one", partition), &stateful(3, "two", partition));
     let pods = pods(&outcome, "web");
@@ -195,7 +195,7 @@ pub fn update_daemons(strategy: &str, nodes: u32) -> Outcome {
 }
 
 #[test]
-fn a_changed_daemon_set_reaches_every_node_one_after_the_other() {
+fn changed_daemon_set_updates_nodes_one_by_one() {
     let outcome = update_daemons("", 3);
     let pods = pods(&outcome, "agent");
     assert_eq!((pods.len(), there(&pods, at(1_199))), (6, (3, 3)));
@@ -203,7 +203,7 @@ fn a_changed_daemon_set_reaches_every_node_one_after_the_other() {
 }
 
 #[test]
-fn a_pod_that_nothing_controls_runs_and_is_not_made_again() {
+fn bare_pod_is_not_recreated() {
     let pod = |name: &str| {
         format!(
             "---\napiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, labels: {{app: lone}}}}\nspec:\n  \
@@ -238,7 +238,7 @@ pub fn noted(outcome: &Outcome, kind: EventKind) -> Vec<(i64, &str)> {
 }
 
 #[test]
-fn a_job_runs_as_many_pods_at_a_time_as_it_may_until_it_is_complete() {
+fn job_respects_parallelism_until_complete() {
     let outcome = run_job("  parallelism: 2\n  completions: 5\n", "run_time: 4m");
     let pods = pods(&outcome, "report");
     assert_eq!(pods.len(), 5);
@@ -255,7 +255,7 @@ fn a_job_runs_as_many_pods_at_a_time_as_it_may_until_it_is_complete() {
 }
 
 #[test]
-fn of_jobs_the_pods_are_counted_that_they_want() {
+fn desired_job_pods_respect_remaining_completions() {
     let outcome = run_job("  parallelism: 2\n  completions: 5\n", "run_time: 4m");
     let (report, all) = (workload(&outcome, "report"), pods(&outcome, "report"));
     let mut seen = std::collections::BTreeSet::new();
@@ -275,7 +275,7 @@ fn of_jobs_the_pods_are_counted_that_they_want() {
 }
 
 #[test]
-fn a_job_waits_longer_after_every_failure_and_is_given_up_after_too_many() {
+fn failing_job_backs_off_and_is_abandoned() {
     let outcome = run_job("  backoffLimit: 3\n", "run_time: 10s, failures: 1");
     let pods = pods(&outcome, "report");
     assert_eq!(pods.len(), 4);
@@ -286,7 +286,7 @@ fn a_job_waits_longer_after_every_failure_and_is_given_up_after_too_many() {
 }
 
 #[test]
-fn a_job_that_runs_into_its_deadline_is_given_up_with_its_pods() {
+fn job_past_its_deadline_fails_with_pods() {
     let outcome = run_job("  activeDeadlineSeconds: 600\n", "run_time: 1h");
     let pods = pods(&outcome, "report");
     assert_eq!(pods.len(), 1);
@@ -295,7 +295,7 @@ fn a_job_that_runs_into_its_deadline_is_given_up_with_its_pods() {
 }
 
 #[test]
-fn without_a_run_time_a_minute_is_assumed_and_said() {
+fn missing_run_time_assumes_one_minute() {
     let manifests = format!("{}{}  template: {TEMPLATE}\n", cluster(0), job("Job", ""));
     let outcome = run("1h", "", &manifests, &[]);
     let pods = pods(&outcome, "report");
@@ -316,7 +316,7 @@ fn minutes(outcome: &Outcome) -> Vec<i64> {
 }
 
 #[test]
-fn a_cron_job_starts_at_its_minutes_in_its_time_zone() {
+fn cron_job_starts_in_its_time_zone() {
     let outcome = cron("");
     assert_eq!(minutes(&outcome), [30, 40, 50, 60, 70, 80]);
     assert!(pods(&outcome, "report").iter().all(|pod| pod.created.as_secs() % 60 == 0));
@@ -324,7 +324,7 @@ fn a_cron_job_starts_at_its_minutes_in_its_time_zone() {
 }
 
 #[test]
-fn a_cron_job_that_forbids_overlap_starts_late_and_one_that_replaces_ends_the_job_before() {
+fn cron_job_concurrency_policy_delays_or_replaces() {
     // Of two times that passed meanwhile only the later is made up for, fourteen minutes after the start before.
     assert_eq!(minutes(&cron("  concurrencyPolicy: Forbid\n")), [30, 44, 58, 72, 86]);
     // Four minutes late is too late for a deadline of two.
@@ -340,7 +340,7 @@ fn trace(rows: &str, pods: &str) -> Outcome {
 }
 
 #[test]
-fn the_pods_of_a_trace_come_and_go_as_recorded() {
+fn trace_pods_come_and_go_as_recorded() {
     let outcome = trace(
         "name,create_s,delete_s,run_s,cpu_milli,memory_mib,count,app\n\
          a,0,600,,500,128,1,x\nb,300,,,250,64,3,y\nc,300.5,,60,250,64,1,y\nlate,9999,,,1,1,1,\n",
@@ -358,7 +358,7 @@ fn the_pods_of_a_trace_come_and_go_as_recorded() {
 }
 
 #[test]
-fn a_pod_of_a_trace_that_is_preempted_is_made_again_unless_the_scenario_says_otherwise() {
+fn preempted_trace_pod_is_recreated_by_default() {
     // The second pod needs nearly the whole node and goes first.
     let rows = "create_s,cpu_milli,memory_mib,priority,name\n0,9000,64,0,low\n600,9000,64,10,high\n";
     let again = trace(rows, "");
@@ -380,7 +380,7 @@ fn refused(rows: &str) -> String {
 }
 
 #[test]
-fn a_broken_trace_is_refused_with_line_and_column() {
+fn invalid_trace_is_rejected_with_place() {
     let header = "create_s,cpu_milli,memory_mib,delete_s,node_selector\n";
     for (rows, message) in [
         ("create_s,cpu_milli\n0,1\n", "1:1 the header has no column `memory_mib`, but `create_s` and `cpu_milli`"),
@@ -410,7 +410,7 @@ fn start_up(spec: &str, rest: &str) -> i64 {
 }
 
 #[test]
-fn a_large_image_takes_longer_as_does_a_slow_network() {
+fn large_image_or_slow_network_delays_start() {
     let app = "containers: [{name: a, image: big}]";
     // 1.5 s, 100 MB at 80 MB/s and 180 MB/s, a second to start.
     assert_eq!(start_up(app, ""), 43);
@@ -420,7 +420,7 @@ fn a_large_image_takes_longer_as_does_a_slow_network() {
 }
 
 #[test]
-fn init_containers_run_one_after_the_other_and_sidecars_only_have_to_start() {
+fn init_containers_run_sequentially_and_sidecars_only_start() {
     let app = "containers: [{name: a, image: one}]";
     // The image is there after the first container's pull: 0.3 s then.
     let init = "initContainers: [{name: i, image: one}, {name: j, image: one}], ";
@@ -434,7 +434,7 @@ fn init_containers_run_one_after_the_other_and_sidecars_only_have_to_start() {
 }
 
 #[test]
-fn ready_is_the_first_probe_after_the_application_answers() {
+fn pod_is_ready_at_first_successful_probe() {
     let with = |probes: &str| format!("containers: [{{name: a, image: one, {probes}}}]");
     let about = "workloads: [{name: web, start_time: 12s}]";
     assert_eq!(start_up(&with("readinessProbe: {periodSeconds: 10}"), about), 43 + 200);
@@ -446,7 +446,7 @@ fn ready_is_the_first_probe_after_the_application_answers() {
 }
 
 #[test]
-fn a_pod_stops_when_its_hook_and_its_application_have_ended_or_its_grace_period_has() {
+fn pod_stops_after_hook_or_grace_period() {
     let stop_all = |sidecars: &str, spec: &str, rest: &str| {
         let pod = format!("initContainers: [{sidecars}], containers: [{{name: a, image: one{spec}}}]");
         let manifests = format!(
@@ -485,7 +485,7 @@ fn a_pod_stops_when_its_hook_and_its_application_have_ended_or_its_grace_period_
 }
 
 #[test]
-fn the_shipped_trace_replays_and_pods_that_are_moved_end_when_they_were_to() {
+fn moved_pods_of_trace_end_as_recorded() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/pod-trace/scenario.yaml");
     let (scenario, warnings) = nodecast::scenario::load(&path).unwrap();
     assert_eq!(warnings, []);
@@ -511,7 +511,7 @@ fn the_shipped_trace_replays_and_pods_that_are_moved_end_when_they_were_to() {
 }
 
 #[test]
-fn a_daemon_that_tolerates_nothing_comes_once_its_node_is_ready() {
+fn intolerant_daemon_starts_on_ready_node() {
     use nodecast::domain::Symbol;
     let outcome = crate::reserved_capacity::run_of(
         "apiVersion: karpenter.sh/v1
@@ -552,7 +552,7 @@ spec: { containers: [{ name: main, image: work, resources: { requests: { cpu: 50
 }
 
 #[test]
-fn pods_of_a_stateful_set_are_selected_by_their_names_and_ordinals() {
+fn stateful_set_pods_are_selectable_by_ordinal() {
     let nodes = |count: u32| {
         let size = format!("desiredCapacity: {count}, minSize: {count}, maxSize: {count}");
         cluster(0).replace("desiredCapacity: 1, minSize: 1, maxSize: 1", &size)

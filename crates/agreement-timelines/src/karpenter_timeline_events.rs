@@ -169,7 +169,9 @@ fn key(kind: &str, mut details: Value) -> String {
 
 /// Compares how many events of a kind there are at each instant, without names.
 fn compare_counts(found: Vec<Happening>, expected: &[Value]) -> Result<(), String> {
-    let nameless = found.into_iter().map(|happening| Happening { details: without_names(happening.kind, &happening.details), ..happening });
+    let nameless = found
+        .into_iter()
+        .map(|happening| Happening { details: without_names(happening.kind, &happening.details), ..happening });
     compare_timeline(nameless.collect(), &one_by_one(expected), |_| true, (false, CLOSE))
 }
 
@@ -291,7 +293,8 @@ fn command_events<'r>(
 
 fn replacement(replacement_facts: &ReplacementFacts) -> Value {
     let kinds: Vec<&str> = replacement_facts.capacity_types.iter().map(|kind| kind.as_str()).collect();
-    let mut written = json!({"pool": replacement_facts.node_pool.as_str(), "types": replacement_facts.types, "capacityTypes": kinds});
+    let mut written =
+        json!({"pool": replacement_facts.node_pool.as_str(), "types": replacement_facts.types, "capacityTypes": kinds});
     if let Some((name, price)) = replacement_facts.cheapest {
         written["cheapest"] = name.as_str().into();
         written["price"] = price.as_f64().into();

@@ -66,7 +66,9 @@ impl Replay {
     /// What an offering costs; `None` if it is not to be had at all.
     fn price(&self, name: Symbol, offering: &Offering) -> Option<HourlyRate> {
         let kind = &self.instance_types[position(&self.instance_types, name)?];
-        let is = |this_offering: &&Offering| this_offering.zone == offering.zone && this_offering.capacity_type == offering.capacity_type;
+        let is = |this_offering: &&Offering| {
+            this_offering.zone == offering.zone && this_offering.capacity_type == offering.capacity_type
+        };
         kind.offerings.iter().find(is).filter(|offering| offering.available).map(|offering| offering.price)
     }
 }

@@ -97,7 +97,8 @@ fn cost(case: &Case, plan: &PackingPlan) -> HourlyRate {
 /// The cheapest offering of a claim; ties by type, zone and capacity type.
 fn cheapest<'t>(types: &'t [InstanceType], claim: &PlannedClaim) -> Option<(Symbol, &'t Offering)> {
     let left = claim.instance_types.iter().map(|instance_type| &types[instance_type.index as usize]);
-    let offerings = left.flat_map(|instance_type| instance_type.offerings.iter().map(move |offering| (instance_type.name, offering)));
+    let offerings = left
+        .flat_map(|instance_type| instance_type.offerings.iter().map(move |offering| (instance_type.name, offering)));
     offerings
         .filter(|(_, offering)| offering.available && allowed(&claim.requirements, offering))
         .min_by_key(|(name, offering)| (offering.price, *name, offering.zone, offering.capacity_type))
@@ -182,7 +183,8 @@ fn compare_claim(case: &Case, claim: &PlannedClaim, node: &Value, type_sets: &Va
     for entry in type_sets[set].as_array().into_iter().flatten() {
         types.push((entry[0].as_str().unwrap_or_default(), Some(rate(&entry[1])?)));
     }
-    let found: Vec<_> = claim.instance_types.iter().map(|instance_type| (instance_type.name.as_str(), instance_type.price)).collect();
+    let found: Vec<_> =
+        claim.instance_types.iter().map(|instance_type| (instance_type.name.as_str(), instance_type.price)).collect();
     if found != types {
         let at = found.iter().zip(&types).position(|(a, b)| a != b).unwrap_or(found.len().min(types.len()));
         let (nth, expected) = (found.get(at), types.get(at));

@@ -279,7 +279,10 @@ fn read_type(this_value: &Value, optional: &[Symbol]) -> Result<InstanceType, St
     allocatable.subtract(&resources(&this_value["overhead"])?);
     let mut instance_type = InstanceType {
         name,
-        requirements: labels(&this_value["labels"]).iter().map(|(key, value)| Requirement::equals(key, value)).collect(),
+        requirements: labels(&this_value["labels"])
+            .iter()
+            .map(|(key, value)| Requirement::equals(key, value))
+            .collect(),
         capacity,
         allocatable,
         offerings: list(this_value, "offerings")?.iter().map(read_offering).collect::<Result<_, _>>()?,
@@ -319,8 +322,11 @@ fn read_offering(value: &Value) -> Result<Offering, String> {
 fn state_offerings(instance_type: &mut InstanceType) {
     let offerings = &instance_type.offerings;
     let zones = Requirement::new(well_known::ZONE, Operator::In, offerings.iter().map(|offering| offering.zone));
-    let kinds =
-        Requirement::new(well_known::CAPACITY_TYPE, Operator::In, offerings.iter().map(|offering| offering.capacity_type));
+    let kinds = Requirement::new(
+        well_known::CAPACITY_TYPE,
+        Operator::In,
+        offerings.iter().map(|offering| offering.capacity_type),
+    );
     let ids = offerings.iter().filter_map(|offering| offering.reservation.map(|reservation| reservation.id));
     let ids = Requirement::new(well_known::CAPACITY_RESERVATION_ID, Operator::In, ids);
     for requirement in [zones, kinds, ids] {
@@ -334,7 +340,10 @@ pub fn change_offerings(case: &Value, types: &mut [InstanceType]) -> Result<(), 
     for added in list(case, "addOfferings")? {
         let offering = read_offering(&added["offering"])?;
         let name = added["type"].as_str().unwrap_or_default();
-        let instance_type = types.iter_mut().find(|instance_type| instance_type.name.as_str() == name).ok_or(format!("no type {name}"))?;
+        let instance_type = types
+            .iter_mut()
+            .find(|instance_type| instance_type.name.as_str() == name)
+            .ok_or(format!("no type {name}"))?;
         instance_type.offerings.push(offering);
         state_offerings(instance_type);
     }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use nodecast_karpenter::disruption::{
-    Candidate, ClusterView, Command, Decision, MethodResult, Method, NodeFacts, PodBudget, PodPlace, PodView, EvictionCost,
-    WhatIf, candidates, emptiness, evaluate, multi_node,
+    Candidate, ClusterView, Command, Decision, EvictionCost, Method, MethodResult, NodeFacts, PodBudget, PodPlace,
+    PodView, WhatIf, candidates, emptiness, evaluate, multi_node,
 };
 use nodecast_karpenter::packing::{NodeView, Packer, PackingSetup, PendingPod, PlannedClaim, PoolView, Situation};
 use nodecast_manifests::pod_disruption_budget_from_json;
@@ -214,7 +214,8 @@ fn compare(packer: &mut Packer<'_>, view: &ClusterView<'_>, expected: &Value) ->
     let mut wanted = texts(&expected["emptyCandidates"]);
     wanted.sort();
     same("empty candidates", empty, wanted)?;
-    let listed: Vec<(String, usize)> = others.iter().map(|other| (name(other.node), other.reschedulable.len())).collect();
+    let listed: Vec<(String, usize)> =
+        others.iter().map(|other| (name(other.node), other.reschedulable.len())).collect();
     let wanted = list(expected, "candidates")?;
     let wanted_listed: Vec<(String, usize)> = wanted
         .iter()

@@ -86,7 +86,10 @@ pub(crate) fn amounts(of: &Resources) -> Value {
 /// The containers of a pod as answers write them.
 pub(crate) fn containers(of: &[AdmittedContainer]) -> Value {
     let one = |admitted_container: &AdmittedContainer| {
-        (admitted_container.name.to_string(), json!({"requests": amounts(&admitted_container.requests), "limits": amounts(&admitted_container.limits)}))
+        (
+            admitted_container.name.to_string(),
+            json!({"requests": amounts(&admitted_container.requests), "limits": amounts(&admitted_container.limits)}),
+        )
     };
     Value::Object(of.iter().map(one).collect())
 }

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_used_only_as_often_as_it_is_there() {
+    fn existing_column_use_is_bounded_by_count() {
         // Row 1 says that the free column is used at most once.
         let first = vec![Some(column(5.0, &[(0, 1.0)])), None];
         let mut master = Master::new(vec![3.0, -1.0], first);

@@ -116,7 +116,7 @@ proptest! {
     #![proptest_config(Config { cases: Config::default().cases * 8 / 5, ..Config::default() })]
 
     #[test]
-    fn the_bound_never_exceeds_the_optimum_nor_the_optimum_the_plan(problem in problem(), steps in 1..2_000_000_u64) {
+    fn bound_is_below_optimum_and_optimum_below_plan(problem in problem(), steps in 1..2_000_000_u64) {
         let optimum = optimum(&problem).expect("the bin for everything holds each item");
         let mut best = 0;
         thorough(|effort| best = bound(&problem, effort).amount);
@@ -138,7 +138,7 @@ fn offered(capacity: &[i64], price: i64) -> Bin {
 }
 
 #[test]
-fn two_items_of_more_than_half_a_bin_need_a_bin_each() {
+fn items_over_half_a_bin_use_separate_bins() {
     let problem =
         Problem { resources: 1, items: vec![kind(&[51], 10)], bins: vec![offered(&[100], 7_000)], free: Vec::new() };
     thorough(|effort| assert_eq!(bound(&problem, effort).amount, 70_000));
@@ -146,7 +146,7 @@ fn two_items_of_more_than_half_a_bin_need_a_bin_each() {
 }
 
 #[test]
-fn the_mix_of_bins_that_fills_both_resources_is_found() {
+fn bin_mix_fills_both_resources() {
     // One kind wants the first resource, the other the second; only together they fill a bin.
     let problem = Problem {
         resources: 2,
@@ -159,7 +159,7 @@ fn the_mix_of_bins_that_fills_both_resources_is_found() {
 }
 
 #[test]
-fn a_bin_that_is_there_lowers_the_bound_by_what_it_holds() {
+fn existing_bin_lowers_bound_by_its_capacity() {
     let bins = vec![offered(&[100], 1_000)];
     let items = vec![kind(&[50], 4)];
     let free = vec![FreeBin { capacity: vec![100], count: 1, accepts: vec![true] }];
@@ -168,7 +168,7 @@ fn a_bin_that_is_there_lowers_the_bound_by_what_it_holds() {
 }
 
 #[test]
-fn items_that_no_bin_holds_and_bins_for_nothing_do_not_matter() {
+fn oversized_items_and_free_bins_are_ignored() {
     let problem = Problem {
         resources: 1,
         items: vec![kind(&[500], 4), kind(&[10], 10), kind(&[60], 2)],
@@ -179,7 +179,7 @@ fn items_that_no_bin_holds_and_bins_for_nothing_do_not_matter() {
 }
 
 #[test]
-fn who_says_stop_gets_the_best_bound_so_far() {
+fn stopped_search_returns_best_bound_so_far() {
     let items: Vec<Item> = (1..60).map(|size| kind(&[size, 61 - size], 20)).collect();
     let bins = vec![offered(&[64, 128], 900), offered(&[128, 64], 950), offered(&[200, 200], 2_500)];
     let problem = Problem { resources: 2, items, bins, free: Vec::new() };

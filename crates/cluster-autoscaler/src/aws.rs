@@ -273,7 +273,7 @@ mod tests {
     use nodecast_model::domain::{Labels, ResourceName, Resources, Symbol};
 
     #[test]
-    fn tags_promise_devices_and_neither_memory_nor_what_is_no_quantity() {
+    fn template_tags_add_devices_but_not_memory() {
         let tag = |name: &str| format!("k8s.io/cluster-autoscaler/node-template/resources/{name}");
         let stated = [
             ("smarter-devices/fuse", "2"),

@@ -4,7 +4,7 @@
 use super::estimator::{PackingGroup, spreads_over_hosts};
 use super::snapshot::{NodeAt, PodAt, Snapshot};
 use super::view::NodeTemplate;
-use nodecast_scheduler::{Reason, FreeCapacity, ShapeId};
+use nodecast_scheduler::{FreeCapacity, Reason, ShapeId};
 
 /// New nodes that pods are packed on. Nodes are numbered in order of creation.
 pub(super) trait CandidateNodes {

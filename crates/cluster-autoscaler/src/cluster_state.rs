@@ -434,5 +434,8 @@ impl GroupState {
 fn missing(state: &GroupState) -> i64 {
     let readiness = &state.readiness;
     state.range.target
-        - (readiness.ready.len() + readiness.unready.len() + readiness.suspended.len() + readiness.long_unregistered.len()) as i64
+        - (readiness.ready.len()
+            + readiness.unready.len()
+            + readiness.suspended.len()
+            + readiness.long_unregistered.len()) as i64
 }

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn an_iteration_takes_what_was_measured_within_a_factor_of_two() {
+    fn autoscaler_iteration_time_is_near_measured() {
         let rows = [
             (1_000, 5, 100, 0.32),
             (5_000, 1, 300, 0.66),
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_with_constraints_between_pods_costs_ten_to_a_hundred_times_as_much() {
+    fn inter_pod_constraints_slow_estimate_ten_to_hundredfold() {
         let plain = EstimateWork { pods: 1_000, ..EstimateWork::default() };
         let all = |nodes| EstimateWork { constrained: 1_000, nodes, ..plain };
         let times = |nodes| estimate(&all(nodes)).as_secs_f64() / estimate(&plain).as_secs_f64();

@@ -6,7 +6,7 @@
 //! Deviation: if an iteration takes no simulated time, its time limits never bind. `salvo-scale-up-budget` never
 //! binds.
 
-use super::candidate_nodes::{ClusterGround, CandidateNodes, NewNodeCapacity};
+use super::candidate_nodes::{CandidateNodes, ClusterGround, NewNodeCapacity};
 use super::snapshot::{NodeAt, PodAt, Snapshot};
 use super::view::{NodeTemplate, PodTraits};
 use crate::controller_time::{self as model, EstimateWork};
@@ -247,7 +247,12 @@ impl Packing {
     }
 }
 
-fn pack(ground: &mut impl CandidateNodes, groups: &[PackingGroup<'_>], order: &PackingOrder, mut packing: Packing) -> Estimate {
+fn pack(
+    ground: &mut impl CandidateNodes,
+    groups: &[PackingGroup<'_>],
+    order: &PackingOrder,
+    mut packing: Packing,
+) -> Estimate {
     let mut placed = vec![0; groups.len()];
     let mut more_nodes = true;
     for (turn, &group) in order.groups.iter().enumerate() {

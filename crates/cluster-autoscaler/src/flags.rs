@@ -405,7 +405,7 @@ mod tests {
     use nodecast_model::domain::{KubernetesVersion, SimDuration};
 
     #[test]
-    fn every_flag_named_exists_and_no_value_is_nonsense() {
+    fn known_flags_exist_and_invalid_values_fail() {
         for name in NAMES {
             assert!(Flags::defaults(KubernetesVersion::default()).slot(name).is_some(), "{name}");
         }
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_below_zero_is_refused_but_for_a_priority() {
+    fn negative_flag_values_are_rejected_except_priority() {
         let of = |flag, value| Flags::parse(KubernetesVersion::default(), [(flag, value)]);
         for (flag, value) in [
             ("scan-interval", "-1s"),

@@ -11,6 +11,7 @@
 pub mod aws;
 pub mod backoff;
 pub mod budgets;
+mod candidate_nodes;
 pub mod cluster_state;
 pub mod controller_time;
 pub mod discovery;
@@ -20,7 +21,6 @@ pub mod estimator;
 pub mod expander;
 pub mod findings;
 pub mod flags;
-mod candidate_nodes;
 pub mod pods;
 pub mod quotas;
 pub mod scale_down;

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hundred_and_first_describe_within_an_instant_is_throttled_and_launches_are_not() {
+    fn api_throttles_101st_describe_but_not_launches() {
         let mut calls = ApiCalls::new(&ApiLimits::default());
         assert!((0..100).all(|_| granted(&mut calls, ApiAction::DescribeInstances, 0, at(0))));
         assert!(!granted(&mut calls, ApiAction::DescribeInstances, 0, at(0)));
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thousand_instances_at_once_are_accepted_and_a_further_hundred_only_after_fifty_seconds() {
+    fn thousand_launches_pass_then_100_after_50s() {
         let mut calls = ApiCalls::new(&ApiLimits::default());
         assert!(granted(&mut calls, ApiAction::RunInstances, 1_000, at(0)));
         assert!(!granted(&mut calls, ApiAction::RunInstances, 100, at(10)), "20 tokens have come back");
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn fleets_draw_on_the_instances_of_run_instances_unless_told_otherwise() {
+    fn fleets_share_run_instances_quota_by_default() {
         let mut calls = ApiCalls::new(&ApiLimits::default());
         assert!(granted(&mut calls, ApiAction::CreateFleet, 1_000, at(0)));
         assert!(!granted(&mut calls, ApiAction::RunInstances, 1, at(0)));
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn an_injected_throttle_takes_the_place_of_an_actions_own_limit() {
+    fn injected_throttle_replaces_action_limit() {
         let fault = Some(BucketSize { size: 1, per_second: 0 });
         let limits = ApiLimits::default();
         let mut calls = ApiCalls::new(&limits);

@@ -403,7 +403,8 @@ fn member(group: &Group, held: &MemberState, ec2: &mut Ec2, now: SimTime) -> Mem
         u64::try_from(rate.as_nanos()).unwrap_or(0)
     } else {
         let kind = instance.pool.instance_type;
-        spec.instance_types.iter().position(|instance_type| *instance_type == kind).unwrap_or(spec.instance_types.len()) as u64
+        spec.instance_types.iter().position(|instance_type| *instance_type == kind).unwrap_or(spec.instance_types.len())
+            as u64
     };
     let ran = instance.running.map_or(SimDuration::ZERO, |running| now.saturating_since(running));
     Member {

@@ -160,7 +160,7 @@ mod tests {
     use nodecast_model::domain::node_pool::AmiFamily;
 
     #[test]
-    fn al2023_nodes_are_ready_about_40_seconds_after_the_request() {
+    fn al2023_node_is_ready_after_40_seconds() {
         let stages = BootStages::from_family(AmiFamily::AL2023);
         let streams = Streams::new(1);
         let mut ready: Vec<f64> = (0..10_000)
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn stages_that_are_stated_exactly_take_just_so_long() {
+    fn explicit_boot_stages_are_exact() {
         let traits = BootTraits { metal: true, gpu: true, local_disk: true, xen: true };
         let stages = BootStages {
             vm_init: 3.0,

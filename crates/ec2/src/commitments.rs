@@ -340,7 +340,8 @@ fn quarter_units(name: Symbol) -> u32 {
         "xlarge" => 32,
         _ => {
             let digits: String = size.trim_start_matches("metal-").chars().take_while(char::is_ascii_digit).collect();
-            let metal = || METAL.iter().find(|(_, families)| families.contains(&family)).map_or(8 * 24, |metal| metal.0);
+            let metal =
+                || METAL.iter().find(|(_, families)| families.contains(&family)).map_or(8 * 24, |metal| metal.0);
             digits.parse::<u32>().map_or_else(|_| 4 * metal(), |multiple| 32 * multiple.min(1_000))
         }
     }
@@ -395,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_regional_reservation_covers_a_share_of_larger_sizes() {
+    fn regional_reservation_covers_part_of_larger_sizes() {
         let bought = Commitments { reserved: vec![reserved("m5.large", None, 1, "0.06")], plans: Vec::new() };
         let two = [usage("m5.xlarge", "0.192"), usage("m5.xlarge", "0.192")];
         let hour = cover(&bought, &two, HOUR);
@@ -406,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_regional_reservation_of_some_families_covers_its_own_size_alone() {
+    fn size_inflexible_reservation_covers_only_its_size() {
         let with = |name: &str, used: &str| {
             let bought = Commitments { reserved: vec![reserved(name, None, 1, "0.06")], plans: Vec::new() };
             let usage = [usage(used, "0.40")];
@@ -438,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zonal_reservation_covers_its_type_in_its_zone_only() {
+    fn zonal_reservation_covers_only_its_zone() {
         let bought = Commitments { reserved: vec![reserved("m5.large", Some("b"), 1, "0.06")], plans: Vec::new() };
         let other = [usage("m5.large", "0.096")];
         let hour = cover(&bought, &other, HOUR);
@@ -460,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_compute_plan_that_says_its_discount_covers_fargate() {
+    fn fargate_needs_plan_with_fargate_discount() {
         let two = [usage("m5.xlarge", "0.20"), usage(super::FARGATE, "0.10")];
         let with = |plan| cover(&Commitments { reserved: Vec::new(), plans: vec![plan] }, &two, HOUR);
         let on_fargate = |plan| with(plan).shares[1].covered;
@@ -474,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commitment_larger_than_the_usage_is_paid_all_the_same_and_shown_as_unused() {
+    fn unused_commitment_is_paid_and_shown() {
         let bought = Commitments { reserved: Vec::new(), plans: vec![plan(None, "0.40", 50)] };
         let hour = cover(&bought, &[usage("m5.xlarge", "0.20")], HOUR);
         assert_eq!(hour.plan_fees.to_string(), "0.400000000");
@@ -482,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capacity_reservation_is_discounted_by_regional_reservations_and_plans_and_not_by_zonal_ones() {
+    fn zonal_reservations_do_not_discount_capacity_reservations() {
         let held = Usage { ran: HOUR * 20, reserved: true, ..usage("m4.large", "0.10") };
         let with = |reserved, plans| {
             let hour = cover(&Commitments { reserved, plans }, &[held], HOUR);

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn surplus_is_paid_back_by_what_is_earned_and_charged_beyond_a_day() {
+    fn earned_credits_repay_surplus_and_rest_is_charged() {
         // t3.medium earns 24 credits an hour: a baseline of 400 milli-CPU.
         let mut credits = Credits::new("t3.medium", 2, CreditMode::Unlimited, at(0)).unwrap();
         assert_eq!(credits.baseline(), 400);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn types_earn_as_documented_and_others_have_no_credits() {
+    fn burstable_types_earn_documented_credits() {
         let all = ["t2.nano", "t3.small", "t4g.2xlarge", "m5.large", "t3.metal"].map(earned_per_hour);
         assert_eq!(all, [Some(3), Some(24), Some(192), None, None]);
         assert_eq!(CreditMode::default_of("t2"), CreditMode::Standard);

@@ -1,17 +1,17 @@
 //! The account: pools of free instances, and the instances launched from them.
 
 mod addresses;
+mod faults;
 mod quota;
 mod requests;
 mod reserved;
-mod faults;
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
+pub use self::faults::LaunchOutcome;
 use self::quota::{QuotaLeft, beyond_quota};
 pub use self::requests::{InstanceFilter, LaunchError, RunRequest};
-pub use self::faults::LaunchOutcome;
 
 use rustc_hash::FxHashMap;
 
@@ -458,7 +458,9 @@ impl Ec2 {
     }
 
     fn boot_traits(&self, instance_type: Symbol) -> BootTraits {
-        self.region.instance_type(instance_type).map_or_else(BootTraits::default, |kind| BootTraits::from_facts(&kind.facts))
+        self.region
+            .instance_type(instance_type)
+            .map_or_else(BootTraits::default, |kind| BootTraits::from_facts(&kind.facts))
     }
 }
 

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_rounded_up_and_a_number_is_bounded_by_what_is_there() {
+    fn victim_share_rounds_up_and_count_is_capped() {
         assert_eq!(Victims::Permille(300).count(7), 3);
         assert_eq!(Victims::Permille(0).count(7), 0);
         assert_eq!(Victims::Count(5).count(3), 3);

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn lowest_price_over_several_pools_uses_the_cheapest_evenly_before_it_overflows() {
+    fn lowest_price_uses_cheapest_pools_before_overflow() {
         let pools = candidates(&[(9, 30), (9, 10), (3, 20), (9, 40)]);
         assert_eq!(allocate(LowestPrice, 2, 5, &pools), [0, 3, 2, 0]);
         assert_eq!(allocate(LowestPrice, 2, 14, &pools), [2, 9, 3, 0]);
@@ -241,20 +241,20 @@ mod tests {
     }
 
     #[test]
-    fn price_capacity_optimized_prefers_depth_over_small_savings_only_when_pools_differ_much() {
+    fn price_capacity_optimized_prefers_clearly_deeper_pools() {
         check(PriceCapacityOptimized, 2, &[(10, 10), (100, 10)], &[0, 2]);
         check(PriceCapacityOptimized, 2, &[(100, 8), (150, 10)], &[2, 0]);
     }
 
     #[test]
-    fn position_two_wins_when_the_pool_of_position_one_is_shallower() {
+    fn capacity_optimized_prioritized_skips_shallow_first_pool() {
         check(CapacityOptimizedPrioritized, 1, &[(50, 10), (100, 20)], &[0, 1]);
         check(CapacityOptimizedPrioritized, 1, &[(90, 10), (100, 20)], &[1, 0]);
         check(CapacityOptimized, 1, &[(90, 10), (100, 20)], &[0, 1]);
     }
 
     #[test]
-    fn diversified_deals_out_evenly_and_redistributes_what_a_pool_lacks() {
+    fn diversified_spreads_evenly_and_redistributes_shortfall() {
         check(Diversified, 7, &[(9, 1), (1, 1), (9, 1)], &[3, 1, 3]);
     }
 

@@ -30,7 +30,7 @@ pub use autoscaling::AutoScaling;
 pub use bill::{Bill, BillItem, BillLine};
 pub use boot::{BootStages, BootTimes};
 pub use consistency::{Consistency, InstanceState, InstanceView};
-pub use ec2::{LaunchOutcome, Ec2, EndedBy, InstanceFilter, InstanceId, LaunchError, Pool, RunRequest};
+pub use ec2::{Ec2, EndedBy, InstanceFilter, InstanceId, LaunchError, LaunchOutcome, Pool, RunRequest};
 pub use fleet::{CallError, FleetError, FleetErrorCode, FleetOverride, FleetReply, FleetRequest, Throttled};
 pub use provider::SimulatedAccount;
 pub use reservations::{CapacityReservation, ReservationUse};

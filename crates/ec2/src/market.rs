@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_err_as_far_as_is_known_of_the_price_data_and_a_family_errs_as_one() {
+    fn price_error_is_shared_within_family() {
         let mut drawn = over_listed("m5.large", "us-east-1a", 2_000);
         let other_size = over_listed("m5.4xlarge", "us-east-1b", 200);
         // Where neither is held up by a tenth of On-Demand.

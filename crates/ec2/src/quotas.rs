@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_word_there_is_much_of_the_standard_families_some_graphics_and_no_p() {
+    fn default_quotas_exclude_p_instances() {
         let quotas = Quotas::default();
         assert_eq!(quotas.limit(QuotaClass::Standard), 100_000);
         assert_eq!(quotas.limit(QuotaClass::Graphics), 1_000);

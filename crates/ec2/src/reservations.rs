@@ -116,7 +116,7 @@ mod tests {
     use super::covered;
 
     #[test]
-    fn instances_that_name_a_reservation_go_before_those_that_merely_match() {
+    fn explicit_reservation_users_precede_matching_instances() {
         let lives = [(0, 100, false), (10, 50, true)];
         assert_eq!(covered(1, (0, 100), &lives), [vec![(0, 10), (50, 100)], vec![(10, 50)]]);
     }

@@ -63,7 +63,7 @@ mod tests {
     use nodecast_prices::Catalog;
 
     #[test]
-    fn a_node_keeps_an_interface_in_advance_and_never_has_more_than_its_type_allows() {
+    fn node_keeps_warm_interface_within_type_limit() {
         let facts = Catalog::embedded().unwrap().facts("m5.large").unwrap();
         let plain = Network::default();
         // Three interfaces of ten addresses each.

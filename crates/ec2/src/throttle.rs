@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thousand_instances_at_once_are_accepted_and_a_further_hundred_only_after_fifty_seconds() {
+    fn thousand_launches_pass_then_100_after_50s() {
         let size = ApiLimits::default().launched_instances;
         let mut bucket = Bucket::full(size);
         assert!(bucket.take(1_000, size, at(0)));
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fifty_first_launch_call_within_an_instant_is_throttled() {
+    fn bucket_throttles_51st_launch_call() {
         let size = ApiLimits::default().mutating;
         let mut bucket = Bucket::full(size);
         assert!((0..50).all(|_| bucket.take(1, size, at(0))));

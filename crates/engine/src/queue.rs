@@ -235,7 +235,7 @@ mod tests {
     use nodecast_model::domain::{SimDuration, SimTime};
 
     #[test]
-    fn events_of_one_instant_run_by_class_then_in_the_order_scheduled() {
+    fn simultaneous_events_run_by_class_then_order() {
         let mut queue = EventQueue::<char>::new();
         let at = SimTime::from_micros(5);
         queue.schedule(at, PriorityClass::LAST, 'd');
@@ -257,7 +257,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_queue_is_a_stable_sort_without_the_cancelled(
+        fn event_queue_is_stable_sort_without_cancelled(
             events in prop::collection::vec((-50_i64..50, 0_u8..3, any::<bool>()), 0..200),
             // From microseconds to minutes, so that some events are out of reach at first.
             unit in prop::sample::select(vec![1_i64, 300_000, 7_000_000]),
@@ -277,7 +277,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_scheduled_while_others_happen_finds_its_place(
+        fn events_scheduled_during_processing_are_ordered(
             steps in prop::collection::vec((0_i64..150_000_000, 0_u8..3, 0_usize..4), 1..200)
         ) {
             let mut queue = EventQueue::<usize>::new();

@@ -186,7 +186,7 @@ mod tests {
     use super::{Streams, normal_quantile};
 
     #[test]
-    fn streams_of_other_names_entities_or_ordinals_are_other_streams() {
+    fn streams_differ_by_name_entity_and_ordinal() {
         let streams = Streams::new(7);
         let first = |mut stream: super::Stream| stream.uniform().to_bits();
         let item = first(streams.stream("boot", "a"));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinals_differ_from_each_other_and_between_seeds_and_names() {
+    fn ordinals_differ_between_seeds_and_names() {
         let numbers =
             |seed, name| -> Vec<u64> { (0..1_000).map(|n| Streams::new(seed).ordinals(name).nth(n)).collect() };
         let this_numbers = numbers(1, "uid");

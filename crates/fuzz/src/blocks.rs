@@ -35,7 +35,8 @@ impl Blocks {
             if to - from > LINES_MAX {
                 continue;
             }
-            let block: String = lines[from..to].iter().map(|this_line| this_line.text.get(line.indent..).unwrap_or("\n")).collect();
+            let block: String =
+                lines[from..to].iter().map(|this_line| this_line.text.get(line.indent..).unwrap_or("\n")).collect();
             self.under.entry(parent.clone()).or_default().entry(key.clone()).or_default().push(block);
         }
     }
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_comes_in_the_place_of_one_of_its_key() {
+    fn block_replaces_block_with_same_key() {
         let found = all(|random| blocks().other(ONE, random));
         assert!(found.contains(&ONE.replace("spot:\n    interruptions: none", "spot: off")), "{found:?}");
         assert!(found.contains(&ONE.replace("  - workload: a\n    rate: 1\n", "  - workload: b\n")), "{found:?}");

@@ -269,7 +269,7 @@ mod tests {
     use crate::random::Random;
 
     #[test]
-    fn a_seed_means_the_same_change_and_others_mean_others() {
+    fn same_seed_repeats_change_and_others_differ() {
         let text = "a:\n  b: 10\n  c: [x, y]\nd: \"e\"\n";
         let stock = Stock::from_texts([text].into_iter());
         let all: Vec<String> = (0..200).map(|index| changed(text, &stock, &mut Random::new(1, index))).collect();

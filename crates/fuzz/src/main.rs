@@ -73,10 +73,13 @@ struct Tally {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let is_asked =
-        |target: &&Target| arguments.targets.is_empty() || arguments.targets.iter().any(|this_target| this_target == target.name);
+    let is_asked = |target: &&Target| {
+        arguments.targets.is_empty() || arguments.targets.iter().any(|this_target| this_target == target.name)
+    };
     let asked: Vec<&Target> = ALL.iter().filter(is_asked).collect();
-    if let Some(unknown) = arguments.targets.iter().find(|this_target| ALL.iter().all(|target| target.name != **this_target)) {
+    if let Some(unknown) =
+        arguments.targets.iter().find(|this_target| ALL.iter().all(|target| target.name != **this_target))
+    {
         let names: Vec<&str> = ALL.iter().map(|target| target.name).collect();
         println!("no reader is called `{unknown}`: there are {}", names.join(", "));
         return ExitCode::from(2);

@@ -162,7 +162,9 @@ fn baseline(_: &Seed, text: &str, _: &Path) -> bool {
     serde_json::from_str::<Baseline>(text).is_ok_and(|baseline| {
         let flawless = baseline.flaw().is_none();
         let names = baseline.scenarios.iter().map(|scenario| scenario.scenario.clone()).collect::<Vec<_>>();
-        names.iter().for_each(|name| assert!(baseline.duration(name).is_none_or(|duration| duration.as_micros() >= 0), "{name}"));
+        names.iter().for_each(|name| {
+            assert!(baseline.duration(name).is_none_or(|duration| duration.as_micros() >= 0), "{name}")
+        });
         flawless
     })
 }

@@ -33,8 +33,8 @@ pub use candidates::{
     Blocker, Candidate, Class, Method, NotEligible, Survey, candidates, described, eligible, objections, survey,
 };
 pub use cost::{node_cost, pod_cost};
-pub use digest::{PodList, EvictionCost};
-pub use methods::{MethodResult, Memory, TimeIsUp, drift, emptiness, multi_node, single_node};
+pub use digest::{EvictionCost, PodList};
+pub use methods::{Memory, MethodResult, TimeIsUp, drift, emptiness, multi_node, single_node};
 pub use obstacles::Obstacle;
 pub use offerings::has_lost_its_type;
 pub use pods::PodView;

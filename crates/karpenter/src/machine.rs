@@ -31,8 +31,8 @@ mod images;
 pub mod inquiry;
 mod interruption;
 mod io;
-mod node_pods_cache;
 mod launch;
+mod node_pods_cache;
 mod pace;
 mod provisioning;
 mod queue;
@@ -47,9 +47,9 @@ mod unavailable;
 mod validation;
 
 pub use io::{
-    Action, Bare, Busy, CallRefused, ClaimRequest, Draw, Fact, FleetCall, Input, LaunchAnswer, LaunchedInstance,
-    LaunchedNode, NewClaim, OfferingError, Outside, ProposedCommand, ProposedNode, LateTimer, Stage, Subject, Timer,
-    Written,
+    Action, Bare, Busy, CallRefused, ClaimRequest, Draw, Fact, FleetCall, Input, LateTimer, LaunchAnswer,
+    LaunchedInstance, LaunchedNode, NewClaim, OfferingError, Outside, ProposedCommand, ProposedNode, Stage, Subject,
+    Timer, Written,
 };
 pub use settings::{Buffer, ImageReleases, KarpenterSettings, Provider, Settings, Ties};
 pub use unavailable::OfferingKey;

@@ -25,7 +25,6 @@ mod errors;
 mod existing;
 mod existing_index;
 mod finish;
-mod run_prediction;
 mod go_sort;
 mod hints;
 mod input;
@@ -43,6 +42,7 @@ mod relaxation;
 mod requirement_table;
 mod reservations;
 mod resource_table;
+mod run_prediction;
 mod shapes;
 mod static_claim;
 mod templates;
@@ -58,7 +58,6 @@ pub use errors::{
     CriteriaMissed, HostPortConflict, PoolRefusal, Refusal, ReservedRefusal, TopologyKind, TopologyRefusal,
     TypesRefusal, Unschedulable, VolumeRefusal,
 };
-pub use run_prediction::Outline;
 pub use input::{
     BoundPod, MinValuesPolicy, NamespaceView, NodeView, PackerKind, PackingOptions, PackingSetup, PendingPod, PoolView,
     PreferencePolicy, ReservedMode, Situation, TieBreak, Volumes,
@@ -71,6 +70,7 @@ pub use plan::{
 };
 pub use pool_verdict::{PoolVerdict, TypeGroup, refusal_of};
 pub use queue::QueuedPods;
+pub use run_prediction::Outline;
 pub use static_claim::static_claim;
 pub use type_table::{OffersChanged, TypeVerdict, TypesChanged, judge_types};
 pub use validation::{LeftOut, takes_on, takes_on_in};
@@ -401,7 +401,8 @@ fn renew_offers(
             OffersChanged::All => (0..table.types.len()).collect(),
             OffersChanged::Of(list) => {
                 let of_table = |pool: usize| std::ptr::eq(setup.pools[pool].instance_types, table.types);
-                let mut numbers: Vec<usize> = list.iter().filter(|(pool, _)| of_table(*pool)).map(|&(_, at)| at).collect();
+                let mut numbers: Vec<usize> =
+                    list.iter().filter(|(pool, _)| of_table(*pool)).map(|&(_, at)| at).collect();
                 numbers.sort_unstable();
                 numbers.dedup();
                 numbers

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_curve_shifted_forward_has_begun_before_the_start() {
+    fn shifted_repeating_curve_is_already_running_at_start() {
         let day = curve(&[(0, 1.0), (12, 2.0)]).repeated(secs(24), secs(-6), secs(48)).shifted(secs(6));
         let first: Vec<_> = day.steps_from_start().take(3).map(|step| (step.from.as_secs(), step.rate)).collect();
         assert_eq!(first, [(0, 2.0), (6, 1.0), (18, 2.0)]);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn speeding_up_shortens_the_shape_and_keeps_the_rates() {
+    fn speedup_shortens_curve_and_keeps_rates() {
         assert_eq!(curve(&[(0, 1.0), (60, 2.0)]).sped_up(4.0), curve(&[(0, 1.0), (15, 2.0)]));
     }
 

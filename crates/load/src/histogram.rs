@@ -224,7 +224,7 @@ mod tests {
     use crate::queueing::ResponseTime;
 
     #[test]
-    fn quantiles_of_an_exponential_come_back_within_a_bucket() {
+    fn exponential_quantiles_are_exact_within_a_bucket() {
         let mut histogram = LatencyHistogram::default();
         histogram.add_distribution(1_000.0, 0.2, 0, |_, edge| 1.0 - libm::exp(-edge / 0.2));
         for p in [0.5, 0.95, 0.99] {
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_waits_for_is_filled_in_as_its_distribution_says() {
+    fn histogram_without_waits_follows_distribution() {
         for (service_rate, extra_wait) in [(33.3, 0.0), (33.3, 0.013), (4e6, 0.0), (2.5e-5, 0.0), (1e-9, 0.0)] {
             let (wait_probability, drain_rate) = (0.0, 40.0);
             let response = ResponseTime::Open { wait_probability, drain_rate, service_rate, extra_wait };
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_some_wait_for_is_filled_in_as_its_distribution_says() {
+    fn histogram_with_waits_follows_distribution() {
         // The last two are too near to each other to be told apart, and the same.
         for (wait_probability, drain_rate, service_rate) in [
             (0.3, 40.0, 33.3),

@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wanted_is_given_while_there_is_enough() {
+    fn sufficient_capacity_grants_full_demand() {
         assert_eq!(shares(4_000, &[kind(2, 1_500, 100), kind(1, 1_000, 900)]), [1_500, 1_000]);
     }
 

@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_waits_or_is_worked_on_and_never_both() {
+    fn message_is_either_waiting_or_in_progress() {
         let minute = Work { time_per_message: SimDuration::from_secs(60), ..work(1) };
         let mut queue = WorkQueue::new(minute, None, 100.0);
         assert_eq!(queue.messages(), (100, 0));
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_the_works_counts_whole_until_it_is_done() {
+    fn message_in_progress_counts_until_done() {
         let mut queue = WorkQueue::new(work(1), None, 1.0);
         queue.set_workers(5, at(0));
         for millis in 1..20 {
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_more_messages_are_done_when_their_time_is_over() {
+    fn earliest_messages_finish_after_service_time() {
         let slow = Work { time_per_message: SimDuration::from_secs(100), ..work(1) };
         let mut queue = WorkQueue::new(slow, None, 0.0);
         queue.set_workers(1_000, at(0));

@@ -92,23 +92,23 @@ fn check_against_closed_form(load: f64, requests: f64) {
 }
 
 #[test]
-fn requests_one_by_one_match_the_closed_form_at_light_load() {
+fn exact_requests_match_closed_form_at_light_load() {
     check_against_closed_form(0.3, 1e6);
 }
 
 #[test]
-fn requests_one_by_one_match_the_closed_form_at_medium_load() {
+fn exact_requests_match_closed_form_at_medium_load() {
     check_against_closed_form(0.6, 1e6);
 }
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn ten_million_requests_one_by_one_match_the_closed_form_at_heavy_load() {
+fn exact_requests_match_closed_form_at_heavy_load() {
     check_against_closed_form(0.9, 1e7);
 }
 
 #[test]
-fn the_fluid_is_within_five_percent_of_the_closed_form() {
+fn fluid_model_is_within_5_percent() {
     for load in [0.3, 0.6, 0.9] {
         let mut model = RequestModel::new(FOUR_SERVERS);
         model.set_replicas(unlimited(1), SimTime::ZERO);
@@ -188,7 +188,7 @@ fn no_request_is_lost_from_the_count() {
 }
 
 #[test]
-fn clients_wait_as_long_as_they_bear_and_the_rest_gives_up() {
+fn clients_time_out_after_their_patience() {
     let mut model = RequestModel::new(Service { timeout: Some(SimDuration::from_secs(5)), ..BY_CPU });
     model.set_replicas(of_one_cpu(1), SimTime::ZERO);
     model.set_source(Source::Open { rate: 150.0 }, SimTime::ZERO);
@@ -199,7 +199,7 @@ fn clients_wait_as_long_as_they_bear_and_the_rest_gives_up() {
 }
 
 #[test]
-fn without_a_ready_replica_nobody_gives_up_before_the_timeout() {
+fn without_ready_replica_clients_wait_until_timeout() {
     let mut model = RequestModel::new(Service { timeout: Some(SimDuration::from_secs(60)), ..BY_CPU });
     model.set_source(Source::Open { rate: 10.0 }, SimTime::ZERO);
     model.set_replicas(of_one_cpu(2), at(45.0));
@@ -269,7 +269,7 @@ fn memory_follows_the_requests_in_flight() {
 }
 
 #[test]
-fn a_closed_loop_one_by_one_ends_after_its_last_answer() {
+fn exact_closed_loop_ends_after_last_response() {
     let mut model = exact(BY_CPU, 2);
     model.set_replicas(of_one_cpu(1), SimTime::ZERO);
     model
@@ -301,7 +301,7 @@ fn loop_by_states(clients: u32, think_seconds: f64, servers: u32, service_rate: 
 }
 
 #[test]
-fn clients_that_pause_meet_the_closed_form_one_by_one_and_as_a_fluid() {
+fn think_time_clients_match_closed_form() {
     // Four servers of 10 a second each: hardly used, half used, full, overrun.
     for (clients, think_seconds) in [(4, 3.0), (20, 1.0), (44, 1.0), (100, 1.0), (100, 0.2)] {
         let (throughput, mean) = loop_by_states(clients, think_seconds, 4, CAPACITY / 4.0);
@@ -350,7 +350,7 @@ fn clients_that_pause_end_after_their_last_answer() {
 }
 
 #[test]
-fn a_refused_client_of_a_closed_loop_asks_again() {
+fn rejected_closed_loop_client_retries() {
     let mut model = exact(Service { queue_per_replica: Some(0), ..FOUR_SERVERS }, 4);
     model.set_replicas(unlimited(1), SimTime::ZERO);
     let think_time = SimDuration::from_secs(1);
@@ -362,7 +362,7 @@ fn a_refused_client_of_a_closed_loop_asks_again() {
 }
 
 #[test]
-fn replicas_with_different_limits_answer_together_what_each_can() {
+fn mixed_replicas_add_up_their_throughput() {
     // 100 a second for each CPU; the third is bound by its sixteen requests at a time, of 30 ms each.
     let mut replicas = of_one_cpu(1);
     replicas.add(Some(500));
@@ -380,7 +380,7 @@ fn replicas_with_different_limits_answer_together_what_each_can() {
 }
 
 #[test]
-fn a_tally_that_begins_anew_forgets_answers_and_keeps_what_waits() {
+fn new_tally_resets_responses_and_keeps_queue() {
     for mut model in [RequestModel::new(FOUR_SERVERS), exact(FOUR_SERVERS, 3)] {
         model.set_replicas(unlimited(1), at(0.0));
         model.set_source(Source::Open { rate: 2.0 * CAPACITY }, at(0.0));

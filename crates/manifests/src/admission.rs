@@ -132,8 +132,12 @@ impl Manifests {
         let all = |manifests: &Self| (manifests.limit_ranges.clone(), manifests.namespaces.clone());
         let (ranges, namespaces): (Vec<_>, Vec<_>) = exists.iter().map(|item| all(item)).chain([all(self)]).unzip();
         let (ranges, namespaces) = (ranges.concat(), namespaces.concat());
-        let policies: Vec<SecurityGroupPolicy> =
-            exists.iter().copied().chain([&*self]).flat_map(|manifests| manifests.security_group_policies.clone()).collect();
+        let policies: Vec<SecurityGroupPolicy> = exists
+            .iter()
+            .copied()
+            .chain([&*self])
+            .flat_map(|manifests| manifests.security_group_policies.clone())
+            .collect();
         let said = [&*self].into_iter().chain(exists.iter().rev().copied());
         let pod_enis = said.into_iter().find_map(|manifests| manifests.network_plugin.pod_enis);
         let (by_range, by_policy, by_name) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
@@ -161,11 +165,17 @@ impl Manifests {
 
     /// Every template with what has it.
     fn templates(&mut self) -> impl Iterator<Item = (&'static str, ObjectName, &mut Arc<PodSpec>)> {
-        let deployments = self.deployments.iter_mut().map(|deployment| ("Deployment", deployment.name, &mut deployment.template));
-        let sets = self.stateful_sets.iter_mut().map(|stateful_set| ("StatefulSet", stateful_set.name, &mut stateful_set.template));
-        let daemons = self.daemon_sets.iter_mut().map(|daemon_set| ("DaemonSet", daemon_set.name, &mut daemon_set.template));
+        let deployments =
+            self.deployments.iter_mut().map(|deployment| ("Deployment", deployment.name, &mut deployment.template));
+        let sets = self
+            .stateful_sets
+            .iter_mut()
+            .map(|stateful_set| ("StatefulSet", stateful_set.name, &mut stateful_set.template));
+        let daemons =
+            self.daemon_sets.iter_mut().map(|daemon_set| ("DaemonSet", daemon_set.name, &mut daemon_set.template));
         let jobs = self.jobs.iter_mut().map(|job| ("Job", job.name, &mut job.spec.template));
-        let cron_jobs = self.cron_jobs.iter_mut().map(|cron_job| ("CronJob", cron_job.name, &mut cron_job.job.template));
+        let cron_jobs =
+            self.cron_jobs.iter_mut().map(|cron_job| ("CronJob", cron_job.name, &mut cron_job.job.template));
         let scaled = self.scaled_jobs.iter_mut().map(|scaled_job| {
             let name = ObjectName { namespace: scaled_job.namespace, name: scaled_job.name };
             ("ScaledJob", name, &mut scaled_job.job.template)
@@ -272,8 +282,9 @@ fn refused(template: &PodSpec, range: &LimitRange) -> Option<String> {
             requests.get(name) < least || limits.find(name).is_some_and(|limit| limit < least)
         };
         let below = range.least_of_pod.iter().find(|(name, least)| below(*name, *least));
-        let above =
-            |name: ResourceName, most: i64| limits.find(name).is_none_or(|limit| limit > most) || requests.get(name) > most;
+        let above = |name: ResourceName, most: i64| {
+            limits.find(name).is_none_or(|limit| limit > most) || requests.get(name) > most
+        };
         let above = range.most_of_pod.iter().find(|(name, most)| above(*name, *most));
         below
             .map(|(name, _)| format!("{} of the pod is below its minimum", name.0))
@@ -286,7 +297,8 @@ fn refused_container(template: &PodSpec, range: &LimitRange) -> Option<String> {
         let requests = container.effective_requests();
         let named = |name: ResourceName| format!("container {} of {}", container.name, name.0);
         let below = range.least.iter().find(|(name, least)| requests.get(*name) < *least);
-        let above = range.most.iter().find(|(name, most)| container.limits.find(*name).is_none_or(|limit| limit > *most));
+        let above =
+            range.most.iter().find(|(name, most)| container.limits.find(*name).is_none_or(|limit| limit > *most));
         let torn = container.limits.iter().find(|(name, limit)| requests.get(*name) > *limit);
         below
             .map(|(name, _)| format!("{} is below its minimum", named(name)))
@@ -414,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_range_fills_in_what_is_not_stated() {
+    fn limit_range_sets_missing_defaults() {
         let limits = "defaultRequest: { cpu: 200m }, default: { memory: 256Mi }";
         let (item, warnings) = admitted(&(deployment("", "{}") + &range(limits)));
         assert_eq!((asks(&item), warnings.len()), ((200, 256), 0));
@@ -447,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_range_of_pods_looks_at_limits_of_the_whole_pod() {
+    fn pod_limit_range_checks_pod_level_limits() {
         let of_pods = |limits: &str| range(limits).replace("type: Container", "type: Pod");
         let sized = |pod: &str, container: &str| {
             deployment("", container).replace("spec: { containers", &format!("spec: {{ resources: {pod}, containers"))
@@ -467,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn istio_adds_its_proxy_where_namespace_and_pod_say_so() {
+    fn istio_injection_follows_namespace_and_pod() {
         let meshed = "apiVersion: v1\nkind: Namespace\nmetadata: { name: a, labels: { istio-injection: enabled } }\n";
         let plain = meshed.replace("istio-injection: enabled", "team: a");
         let none = meshed.replace("enabled", "disabled");
@@ -494,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_in_the_network_of_its_node_has_no_proxy() {
+    fn host_network_pod_gets_no_proxy() {
         let meshed = "apiVersion: v1\nkind: Namespace\nmetadata: { name: a, labels: { istio-injection: enabled } }\n";
         let host = deployment("", "{}").replace("spec: { containers", "spec: { hostNetwork: true, containers");
         assert_eq!(asks(&admitted(&(host + meshed)).0), (0, 0));

@@ -205,7 +205,8 @@ mod tests {
     fn called_for(text: &str) -> Vec<(BalancerKind, Vec<String>)> {
         let manifests = read_manifests(&Source::new("web.yaml", text)).unwrap();
         assert_eq!(manifests.warnings.len(), 0, "{:?}", manifests.warnings);
-        let named = |balancer: LoadBalancer| (balancer.kind, balancer.services.iter().map(ToString::to_string).collect());
+        let named =
+            |balancer: LoadBalancer| (balancer.kind, balancer.services.iter().map(ToString::to_string).collect());
         manifests.load_balancers().into_iter().map(named).collect()
     }
 
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_calls_for_a_load_balancer_by_its_class_or_annotation() {
+    fn service_class_or_annotation_creates_load_balancer() {
         let annotated = "annotations: { service.beta.kubernetes.io/aws-load-balancer-type: external }";
         let text = [
             service("inside", " }\nspec: { type: ClusterIP }"),

@@ -114,7 +114,8 @@ fn set<'s>(reader: &Reader<'s>, key: &str, items: &[Node<'s>]) -> String {
 fn map<'s>(reader: &Reader<'s>, node: Option<&Node<'s>>, defaults: &[(&str, &str)]) -> String {
     let stated = node.map(Node::entries).unwrap_or_default();
     // Of all truth values this one alone is the same whether it is false or not stated.
-    let is_zero = |entry: &Entry<'s>| entry.key == "rootVolume" && reader.truth(&entry.value, "").is_ok_and(|root| !root);
+    let is_zero =
+        |entry: &Entry<'s>| entry.key == "rootVolume" && reader.truth(&entry.value, "").is_ok_and(|root| !root);
     let stated = stated.iter().filter(|entry| entry.value.kind != NodeKind::Null && !is_zero(entry));
     let mut parts: Vec<(&str, String)> =
         stated.map(|entry| (&*entry.key, canonical(reader, &entry.key, &entry.value))).collect();
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_order_nor_what_is_filled_in_nor_the_unit_counts() {
+    fn class_hash_ignores_order_defaults_and_units() {
         for (one, other) in [
             ("metadataOptions: {}", "metadataOptions: {httpPutResponseHopLimit: 1, httpTokens: required}"),
             (

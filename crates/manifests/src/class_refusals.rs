@@ -114,7 +114,7 @@ mod tests {
     const AL2023: &str = "amiSelectorTerms: [{alias: al2023@latest}]";
 
     #[test]
-    fn an_alias_stands_alone_and_has_a_version_and_its_own_family() {
+    fn ami_alias_needs_version_and_no_other_terms() {
         is_refused("amiSelectorTerms: [{alias: al2023@latest}, {id: ami-1}]", "stands alone");
         is_refused("amiSelectorTerms: [{alias: al2023@latest, name: a}]", "stands alone");
         is_refused("amiSelectorTerms: [{alias: al2023@latest}, {alias: al2@latest}]", "stands alone");
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_of_v1_says_which_images_it_takes() {
+    fn v1_node_class_requires_ami_selector() {
         assert_eq!((told("v1", "role: r"), told("v1beta1", "role: r"), told("v1", AL2023)), (Ok(1), Ok(0), Ok(0)));
     }
 

@@ -66,7 +66,8 @@ pub(super) fn metadata<'n, 's>(
     node: Option<&'n Node<'s>>,
 ) -> Result<Metadata<'n, 's>, InputError> {
     let (metadata, life) = metadata_and_life(reader, node)?;
-    if let Some(at) = node.and_then(|node| node.get("deletionTimestamp")).filter(|_| life.deleting).map(|node| node.at) {
+    if let Some(at) = node.and_then(|node| node.get("deletionTimestamp")).filter(|_| life.deleting).map(|node| node.at)
+    {
         let message = "`metadata.deletionTimestamp` is ignored: the object is treated as not being deleted";
         reader.left_out(&lints::DELETION_TIMESTAMP, at, message, "");
     }

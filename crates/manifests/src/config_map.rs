@@ -36,7 +36,8 @@ pub(super) fn warn_of_sharing<'s>(reader: &mut Reader<'s>, object: &Node<'s>) {
         let strategy = config.get("flags").filter(|_| is_version).and_then(|config| config.get(SHARING[2])?.as_str());
         replicated.or(strategy.filter(|strategy| *strategy != "none").map(|_| &SHARING[2])).copied()
     };
-    let Some((at, key)) = data.entries().iter().find_map(|datum| Some((datum.value.at, shares(datum.value.as_text()?)?)))
+    let Some((at, key)) =
+        data.entries().iter().find_map(|datum| Some((datum.value.at, shares(datum.value.as_text()?)?)))
     else {
         return;
     };
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_are_to_share_gpus_are_warned_of() {
+    fn gpu_sharing_config_is_warned_about() {
         for (config, warned) in [
             (
                 "version: v1\n    sharing:\n      timeSlicing:\n        resources: [{ name: nvidia.com/gpu, replicas: 4 }]",

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_has_a_name_and_what_selects_pods() {
+    fn fargate_profile_has_name_and_selectors() {
         let read = cluster(
             "  - name: jobs\n    podExecutionRoleARN: arn:aws:iam::1:role/pods\n    subnets: [subnet-1]\n    tags: {a: b}\n    \
              status: ACTIVE\n    selectors:\n      - namespace: jobs\n      - {namespace: \"team-*\", labels: {runs-on: fargate, size: \"2\"}}\n",

@@ -46,11 +46,12 @@ mod tests {
     use nodecast_model::text::error::Effect;
 
     #[test]
-    fn memory_in_thousandths_of_a_byte_is_asked_about_and_what_a_cluster_stores_is_not() {
+    fn fractional_byte_values_are_warned_about() {
         let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n  - name: a\n    \
                    resources: {requests: {cpu: 500m, memory: 512m}, limits: {memory: 1181116006400m, ephemeral-storage: 2.5}}\n";
         let read = read_manifests(&Source::new("pod.yaml", pod)).unwrap();
-        let told: Vec<(&str, Effect)> = read.warnings.iter().map(|warning| (warning.message(), warning.effect())).collect();
+        let told: Vec<(&str, Effect)> =
+            read.warnings.iter().map(|warning| (warning.message(), warning.effect())).collect();
         assert_eq!(
             told,
             [

@@ -41,7 +41,10 @@ impl Manifests {
         self.rename(kind, taken.len(), name);
         let kind = Symbol::new(kind);
         if let Some(file) = reader.file() {
-            let at = object.get("metadata").and_then(|object| object.get("generateName")).map_or(object.at, |object| object.at);
+            let at = object
+                .get("metadata")
+                .and_then(|object| object.get("generateName"))
+                .map_or(object.at, |object| object.at);
             self.origins.insert((kind, name.namespace, name.name), Origin { file: Symbol::new(file), at });
         }
         self.generated.push(Generated { kind, prefix, name });
@@ -115,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn each_create_of_a_generated_name_is_another_object_in_one_file_and_in_several() {
+    fn each_generate_name_create_is_new_object() {
         let two = || read_manifests(&Source::new("jobs.yaml", format!("{JOB}---\n{JOB}"))).unwrap();
         let mut all = Manifests::default();
         all.apply(two());
@@ -127,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_of_a_generated_name_that_is_applied_twice_is_two() {
+    fn generated_service_applied_twice_is_two_services() {
         let text = "apiVersion: v1\nkind: Service\nmetadata: {generateName: web-}\nspec: {type: LoadBalancer}\n";
         let read = || read_manifests(&Source::new("web.yaml", text)).unwrap();
         let mut all = Manifests::default();

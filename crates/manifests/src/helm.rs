@@ -43,7 +43,7 @@ mod tests {
     use nodecast_model::text::Source;
 
     #[test]
-    fn an_install_runs_its_own_hooks_and_no_other() {
+    fn helm_install_runs_only_install_hooks() {
         let hooks = [
             "test",
             "test-success",

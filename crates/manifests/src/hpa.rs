@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_replicas_need_a_metric_that_is_there_without_them() {
+    fn scale_to_zero_needs_external_metric() {
         let cpu = "{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}";
         let depth = "{type: External, external: {metric: {name: q}, target: {type: AverageValue, averageValue: 5}}}";
         for metrics in ["[]".to_owned(), format!("[{cpu}]")] {
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_of_a_type_that_its_metric_can_have() {
+    fn hpa_target_type_must_fit_metric() {
         let (share, mean, whole) = (
             "type: Utilization, averageUtilization: 5",
             "type: AverageValue, averageValue: 5",
@@ -349,8 +349,9 @@ mod tests {
     }
 
     #[test]
-    fn targets_of_an_older_version_are_those_that_their_metric_can_have() {
-        let target_manifest = |kind: &str, source: &str| refused("v2beta1", &format!("metrics: [{{type: {kind}, {source}}}]"));
+    fn old_hpa_target_must_fit_metric() {
+        let target_manifest =
+            |kind: &str, source: &str| refused("v2beta1", &format!("metrics: [{{type: {kind}, {source}}}]"));
         assert_eq!(target_manifest("Resource", "resource: {name: cpu, targetAverageUtilization: 50}"), "");
         assert_ne!(target_manifest("Resource", "resource: {name: cpu, targetValue: 50}"), "");
         assert_eq!(target_manifest("Pods", "pods: {metricName: x, targetAverageValue: 50}"), "");

@@ -106,7 +106,7 @@ mod tests {
         \"SelectPolicy\":\"Min\",\"Policies\":[{\"Type\":\"Pods\",\"Value\":4,\"PeriodSeconds\":30}],\"Tolerance\":null}}'\n";
 
     #[test]
-    fn an_older_version_states_its_behavior_in_an_annotation() {
+    fn old_hpa_reads_behavior_from_annotation() {
         let behavior = autoscaler("v1", BEHAVIOR).behavior.unwrap();
         assert_eq!(behavior.scale_up, ScalingRules::default());
         let down = behavior.scale_down;
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_of_an_annotation_come_before_the_cpu_utilization() {
+    fn annotation_metrics_precede_cpu_utilization() {
         let metrics = "    autoscaling.alpha.kubernetes.io/metrics: '[{\"type\":\"External\",\"external\":{\"metricName\":\"queue\",\
             \"targetAverageValue\":\"30\"}},{\"type\":\"Resource\",\"resource\":{\"name\":\"memory\",\"targetAverageUtilization\":70}}]'\n";
         let found = autoscaler("v1", metrics).metrics;
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_annotation_counts_as_none_with_a_warning() {
+    fn malformed_hpa_annotation_is_ignored_with_warning() {
         for value in ["'{'", "'[]'", "text"] {
             let objects = read("v1", &format!("    autoscaling.alpha.kubernetes.io/behavior: {value}\n"));
             assert_eq!(objects.autoscalers[0].behavior, None);

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_count_that_have_ended_and_of_an_indexed_job_its_indexes() {
+    fn job_status_counts_finished_pods_or_indexes() {
         let make = |spec, text| status(spec, text).map(|status| (status.succeeded, status.failed)).unwrap();
         let plain = "succeeded: 3, failed: 1, uncountedTerminatedPods: {succeeded: [a, b], failed: [c]}";
         assert_eq!(make("completions: 9", plain), (5, 2));
@@ -168,8 +168,9 @@ mod tests {
     }
 
     #[test]
-    fn indexes_that_have_failed_are_given_up_where_failures_count_by_index() {
-        let given_up = |spec: &str, text| status(spec, text).map(|status| (status.succeeded, status.failed_indexes)).unwrap();
+    fn failed_indexes_are_final_with_per_index_backoff() {
+        let given_up =
+            |spec: &str, text| status(spec, text).map(|status| (status.succeeded, status.failed_indexes)).unwrap();
         let indexed = "completions: 6, completionMode: Indexed";
         let by_index = format!("{indexed}, backoffLimitPerIndex: 0");
         let text = "failed: 3, completedIndexes: \"0\", failedIndexes: \"1,3-4,9\"";
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_count_no_instant_and_no_list_of_indexes_is_an_error() {
+    fn invalid_job_status_values_are_errors() {
         for (text, words) in [
             ("startTime: soon", "`startTime` is not a point in time: `soon`"),
             ("startTime: {a: b}", "startTime"),

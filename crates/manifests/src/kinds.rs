@@ -368,7 +368,7 @@ mod tests {
     use nodecast_model::text::Source;
 
     #[test]
-    fn what_scales_in_the_way_of_another_time_is_said_to_scale() {
+    fn outdated_scaler_kinds_warn_of_fixed_replicas() {
         for (version, kind) in [("keda.k8s.io/v1alpha1", "ScaledObject"), ("http.keda.sh/v1alpha1", "HTTPScaledObject")]
         {
             let text =

@@ -297,9 +297,10 @@ impl Manifests {
         let name = ObjectName { namespace: job.name.namespace, name };
         let is_here = match maker {
             JobMaker::CronJob => self.cron_jobs.iter().any(|cron_job| cron_job.name == name),
-            JobMaker::ScaledJob => {
-                self.scaled_jobs.iter().any(|scaled_job| scaled_job.namespace == name.namespace && scaled_job.name == name.name)
-            }
+            JobMaker::ScaledJob => self
+                .scaled_jobs
+                .iter()
+                .any(|scaled_job| scaled_job.namespace == name.namespace && scaled_job.name == name.name),
         };
         is_here.then_some(name)
     }
@@ -329,7 +330,10 @@ impl Manifests {
         self.unread_ranks = newer.unread_ranks.or(self.unread_ranks);
         replace(&mut self.node_groups, newer.node_groups, |group| group.name);
         // Clusters are not applied: two profiles of one name are told apart, and refused, by whoever uses them.
-        let others = newer.fargate_profiles.into_iter().filter(|fargate_profile| !self.fargate_profiles.contains(fargate_profile));
+        let others = newer
+            .fargate_profiles
+            .into_iter()
+            .filter(|fargate_profile| !self.fargate_profiles.contains(fargate_profile));
         let others: Vec<Profile> = others.collect();
         self.fargate_profiles.extend(others);
         replace(&mut self.node_pools, newer.node_pools, |pool| pool.name);
@@ -549,7 +553,7 @@ mod tests {
     use nodecast_model::domain::pod::OwnerKind;
 
     #[test]
-    fn a_pod_reads_with_its_limits_standing_in_for_requests() {
+    fn pod_limits_replace_missing_requests() {
         let pod = pod_from_json(&json!({
             "metadata": {"name": "p", "namespace": "web", "labels": {"app": "p"},
                 "ownerReferences": [{"kind": "ReplicaSet", "controller": true}]},
@@ -577,7 +581,7 @@ mod tests {
     }
 
     #[test]
-    fn on_the_hosts_network_container_ports_are_host_ports() {
+    fn host_network_container_ports_are_host_ports() {
         let pod = pod_from_json(&json!({"spec": {
             "hostNetwork": true, "containers": [{"ports": [{"containerPort": 80}, {"containerPort": 53, "protocol": "UDP"}]}]
         }}))
@@ -587,7 +591,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_pool_reads_with_the_defaults_of_its_api() {
+    fn node_pool_reads_with_api_defaults() {
         let pool = node_pool_from_json(&json!({
             "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "default"},
             "spec": {"template": {"spec": {

@@ -235,7 +235,11 @@ impl StandingBalancers {
 
     /// The class that Ingresses get which are created without one: of several defaults the newest, of those the first by name.
     fn default_class(&self, known: &Manifests) -> Option<Symbol> {
-        let defaults = known.ingress_classes.iter().filter(|ingress_class| ingress_class.default).map(|ingress_class| ingress_class.name);
+        let defaults = known
+            .ingress_classes
+            .iter()
+            .filter(|ingress_class| ingress_class.default)
+            .map(|ingress_class| ingress_class.name);
         let age = |name: &Symbol| self.steps - self.classes.get(name).copied().unwrap_or(self.steps);
         defaults.min_by(|a, b| age(a).cmp(&age(b)).then_with(|| a.as_str().cmp(b.as_str())))
     }
@@ -351,7 +355,7 @@ mod tests {
     const BALANCED: &str = "type: LoadBalancer";
 
     #[test]
-    fn the_controller_takes_services_without_a_class_that_come_while_it_runs() {
+    fn running_controller_takes_services_without_class() {
         let (old, new) = (service("old", BALANCED), service("new", BALANCED));
         assert_eq!(kinds(&[&old, &lbc(), &new]), [vec![Classic], vec![Classic], vec![Classic, Network]]);
         // One that was there as another type its webhook passes over.
@@ -363,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn services_without_a_class_are_auto_modes_where_it_is() {
+    fn auto_mode_takes_services_without_class() {
         let mut standing = StandingBalancers::of_cluster(true);
         let made = |balancer: &LoadBalancer| (balancer.kind, balancer.maker);
         let known = read(&(service("web", BALANCED) + &annotated("api", "nlb")));
@@ -374,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_stays_what_it_is_whatever_its_annotation_says_later() {
+    fn existing_load_balancer_ignores_annotation_changes() {
         let steps = [annotated("web", "nlb"), service("web", BALANCED), annotated("web", "external")];
         assert_eq!(kinds(&[&steps[0], &steps[1], &steps[2]]), [[Network]; 3].map(Vec::from));
         let mut standing = StandingBalancers::default();
@@ -422,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn the_controller_is_known_by_its_label_and_by_its_image_too() {
+    fn controller_is_recognised_by_label_or_image() {
         let web = service("web", BALANCED);
         let image = "public.ecr.aws/eks/aws-load-balancer-controller:v2.13.4@sha256:0";
         for controller in [controller("lbc", "aws-load-balancer-controller", "c"), controller("lbc", "lbc", image)] {
@@ -432,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_controller_its_balancers_neither_come_nor_go() {
+    fn missing_controller_freezes_its_load_balancers() {
         let text = service("web", BALANCED) + &ingress("docs", "ingressClassName: alb") + &lbc();
         let (mut known, mut standing) = (read(&text), StandingBalancers::default());
         let mut told =
@@ -447,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ingress_gets_the_default_class_when_it_comes() {
+    fn ingress_gets_default_class_at_creation() {
         let (docs, alb) = (ingress("docs", ""), class("aws", "ingress.k8s.aws/alb"));
         assert_eq!(
             kinds(&[&docs, &alb]),

@@ -18,7 +18,8 @@ impl Namespaces {
         let mut names = Vec::new();
         for objects in objects {
             for namespace in &objects.namespaces {
-                namespaces.0
+                namespaces
+                    .0
                     .entry(namespace.name)
                     .or_insert_with(|| with_namespace_name(namespace.labels.clone(), namespace.name));
             }
@@ -71,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_exists_where_something_stands_and_is_labelled_with_its_name() {
+    fn namespace_of_any_object_exists_with_name_label() {
         let start = read(
             "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, labels: {team: sales}}\n---\n\
              apiVersion: v1\nkind: Pod\nmetadata: {name: one, namespace: jobs}\nspec: {containers: [{name: c}]}\n",

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_of_the_daemon_set_says_how_pods_get_addresses() {
+    fn vpc_cni_environment_sets_pod_addressing() {
         assert_eq!(plugin(&daemon_set("")), NetworkPlugin::default());
         let off = plugin(&daemon_set(", env: [{ name: ENABLE_PREFIX_DELEGATION, value: \"false\" }]"));
         assert_eq!((off.pod_enis, off.addresses), (Some(false), PodAddresses::default()));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_config_says_so_by_its_add_on_and_its_family_of_addresses() {
+    fn eksctl_config_sets_vpc_cni_and_ip_family() {
         let yaml = cluster(
             "addons: [{ name: vpc-cni, configurationValues: \"env:\\n  ENABLE_PREFIX_DELEGATION: \\\"true\\\"\" }]",
         );

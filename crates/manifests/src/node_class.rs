@@ -521,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_but_not_simulated_is_said_to_be() {
+    fn unsimulated_node_class_fields_are_warned_about() {
         let read = class(
             "amiSelectorTerms: [{alias: al2023@latest}], ipPrefixCount: 1, enclaveOptions: {enabled: true}, placementGroup: {name: a}",
         );

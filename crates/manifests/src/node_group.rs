@@ -104,7 +104,9 @@ pub fn check_architectures(
     at: Location,
     (types, managed): (&[Symbol], bool),
 ) -> Result<(), InputError> {
-    let known = |name: &Symbol| region.instance_type(*name).map(|instance_type| (instance_type.facts.name, instance_type.facts.arch));
+    let known = |name: &Symbol| {
+        region.instance_type(*name).map(|instance_type| (instance_type.facts.name, instance_type.facts.arch))
+    };
     let all: Vec<(Symbol, Symbol)> = types.iter().filter_map(known).collect();
     let Some(&(first, arch)) = all.first() else { return Ok(()) };
     let Some(&(other, its)) = all.iter().find(|pair| pair.1 != arch) else { return Ok(()) };
@@ -274,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn taints_may_be_a_map_of_keys_to_value_and_effect() {
+    fn eksctl_taints_can_be_a_map() {
         for kind in ["nodeGroups", "managedNodeGroups"] {
             let map = "taints: {special: \"true:NoSchedule\", bare: \":NoExecute\", short: PreferNoSchedule}";
             let list = "taints: [{key: special, value: \"true\", effect: NoSchedule}, {key: bare, effect: NoExecute}, \
@@ -288,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_self_managed_group_may_stay_as_it_is_spread_over_the_zones() {
+    fn self_managed_group_can_suspend_zone_rebalancing() {
         let read = |kind: &str, processes: &str| {
             let read = groups(kind, &format!("asgSuspendProcesses: [{processes}]")).unwrap();
             (read.node_groups[0].zone_rebalance, read.warnings.len())

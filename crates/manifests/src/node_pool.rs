@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_api_server_refuses_of_static_pools_is_refused() {
+    fn invalid_static_pool_fields_are_rejected() {
         let told = |spec: &str, what: &str| refused(spec).unwrap().contains(what);
         assert!(told("replicas: 3\n  weight: 10", "has no `weight`"));
         assert!(told("replicas: 3\n  limits: {nodes: 5, cpu: \"2\"}", "has no `cpu`"));

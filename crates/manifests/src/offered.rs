@@ -113,7 +113,10 @@ fn known_values(key: Symbol, region: &Region) -> Option<(&'static str, LabelValu
     } else if key == well_known::ZONE {
         Some(("a zone of the region", LabelValues::Names(region.zones.iter().map(|zone| zone.name).collect())))
     } else if key == well_known::CAPACITY_TYPE {
-        Some(("a capacity type", LabelValues::Names(vec![well_known::SPOT, well_known::ON_DEMAND, well_known::RESERVED])))
+        Some((
+            "a capacity type",
+            LabelValues::Names(vec![well_known::SPOT, well_known::ON_DEMAND, well_known::RESERVED]),
+        ))
     } else {
         None
     }

@@ -193,7 +193,8 @@ fn verdict(status: &Node<'_>) -> SchedulerVerdict {
         return SchedulerVerdict::Nominated(Symbol::new(node));
     }
     let conditions = status.get("conditions").map_or(&[][..], Node::items);
-    let of = |kind: &str| conditions.iter().find(|condition| condition.get("type").and_then(Node::as_text) == Some(kind));
+    let of =
+        |kind: &str| conditions.iter().find(|condition| condition.get("type").and_then(Node::as_text) == Some(kind));
     match of("PodScheduled").and_then(|item| item.get("reason")).and_then(Node::as_text) {
         Some("Unschedulable") => SchedulerVerdict::Unschedulable,
         None if conditions.is_empty() => SchedulerVerdict::NotAsked,

@@ -89,7 +89,9 @@ fn states_claims(quota: &mut ResourceQuota, key: &str, amount: i64) -> bool {
     };
     let claim_quota = ClaimQuota { class, ..ClaimQuota::default() };
     quota.claims.extend(match what {
-        "persistentvolumeclaims" | "count/persistentvolumeclaims" => Some(ClaimQuota { count: Some(amount), ..claim_quota }),
+        "persistentvolumeclaims" | "count/persistentvolumeclaims" => {
+            Some(ClaimQuota { count: Some(amount), ..claim_quota })
+        }
         "requests.storage" => Some(ClaimQuota { bytes: Some(amount), ..claim_quota }),
         _ => None,
     });

@@ -117,7 +117,7 @@ mod tests {
     use nodecast_model::text::Source;
 
     #[test]
-    fn what_karpenter_knows_and_what_is_of_other_domains_may_be_stated() {
+    fn karpenter_and_custom_domain_labels_are_allowed() {
         for key in [
             "karpenter.sh/capacity-type",
             "karpenter.k8s.aws/instance-family",
@@ -135,7 +135,7 @@ mod tests {
 
     /// No node of a NodePool has the label: all would drift as soon as they are there, and so would those in their place.
     #[test]
-    fn how_many_pods_nodes_take_only_a_provisioner_may_state() {
+    fn only_provisioners_can_set_instance_pods() {
         let requirements = "requirements: [{key: karpenter.k8s.aws/instance-pods, operator: Gt, values: [\"20\"]}]";
         let pool = |status: &str| {
             format!(
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_may_not_be_stated_is_said_what_was_meant() {
+    fn restricted_label_error_suggests_alternative() {
         let says = |key: &str| (is_restricted_in_pools(Symbol::new(key)), way_out(Symbol::new(key)));
         let meant = "did you mean `karpenter.k8s.aws/instance-family`?";
         assert_eq!(says("karpenter.k8s.aws/instance-familiy"), (true, meant.to_owned()));

@@ -105,7 +105,10 @@ mod tests {
         let mut warnings = manifests.warnings.clone();
         warnings.extend(manifests.admit(&[]));
         let asked = manifests.deployments[0].template.requests().get(BRANCH_INTERFACE);
-        assert!(manifests.admit(&[]).iter().all(|again| again.message().contains("request no branch")), "once is enough");
+        assert!(
+            manifests.admit(&[]).iter().all(|again| again.message().contains("request no branch")),
+            "once is enough"
+        );
         assert_eq!(manifests.deployments[0].template.requests().get(BRANCH_INTERFACE), asked);
         (asked, warnings.iter().map(|warning| warning.message().to_owned()).collect())
     }
@@ -113,7 +116,7 @@ mod tests {
     const GROUPS: &str = "securityGroups: { groupIds: [sg-1] }";
 
     #[test]
-    fn pods_that_a_policy_selects_ask_for_one_branch_interface() {
+    fn security_group_policy_requests_branch_interface() {
         let of = |selector: &str| admitted(&(DEPLOYMENT.to_owned() + &policy(&format!("{selector}, {GROUPS}"))));
         let (asked, warnings) = of("podSelector: { matchLabels: { app: web } }");
         assert_eq!((asked, warnings.len()), (1, 1));
@@ -129,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_of_windows_and_of_the_nodes_own_network_ask_for_none() {
+    fn windows_and_host_network_pods_skip_branch_interfaces() {
         let all = policy(&format!("podSelector: {{}}, {GROUPS}"));
         for more in ["hostNetwork: true", "nodeSelector: { kubernetes.io/os: windows }"] {
             let deployment = DEPLOYMENT.replace("spec: { containers", &format!("spec: {{ {more}, containers"));
@@ -138,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_network_plugin_says_whether_nodes_have_branch_interfaces() {
+    fn vpc_cni_setting_enables_branch_interfaces() {
         let all = DEPLOYMENT.to_owned() + &policy(&format!("podSelector: {{}}, {GROUPS}"));
         let with = |env: &str| admitted(&(all.clone() + &plugin(env)));
         assert_eq!(with(", env: [{ name: ENABLE_POD_ENI, value: 'true' }]"), (1, Vec::new()));

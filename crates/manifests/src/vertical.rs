@@ -169,7 +169,8 @@ fn container_policies<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Ve
     for node in fields.optional("containerPolicies", |n, what| reader.list(n, what))?.unwrap_or_default() {
         let fields = reader.fields(node, &CONTAINER_POLICY)?;
         let container = fields.optional("containerName", |n, what| reader.symbol(n, what))?;
-        let mut policy = ContainerPolicy::for_container(container.unwrap_or_else(|| Symbol::new(ContainerPolicy::ALL_OTHERS)));
+        let mut policy =
+            ContainerPolicy::for_container(container.unwrap_or_else(|| Symbol::new(ContainerPolicy::ALL_OTHERS)));
         policy.off = fields.optional("mode", |n, what| reader.choice(n, what, MODES))?.unwrap_or(false);
         policy.min_allowed = resources(reader, fields, "minAllowed")?;
         policy.max_allowed = resources(reader, fields, "maxAllowed")?;
@@ -226,7 +227,7 @@ mod tests {
     use nodecast_model::domain::{ResourceName, Resources, Symbol};
 
     #[test]
-    fn a_vertical_pod_autoscaler_reads_with_its_policies_and_what_its_status_recommends() {
+    fn vpa_reads_policies_and_recommendation() {
         let vpa = vertical_pod_autoscaler_from_json(&json!({
             "apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler",
             "metadata": {"name": "web", "namespace": "shop", "creationTimestamp": "2026-03-01T12:00:00Z"},
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_stated_is_left_to_the_programs() {
+    fn unset_vpa_fields_use_component_defaults() {
         let vpa = vertical_pod_autoscaler_from_json(&json!({
             "apiVersion": "autoscaling.k8s.io/v1beta2", "metadata": {"name": "web"},
             "spec": {"targetRef": {"kind": "StatefulSet", "name": "db"}}
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_api_and_an_unknown_mode_are_told() {
+    fn old_vpa_api_and_unknown_mode_warn() {
         let read = |version: &str, mode: &str| {
             let target = json!({"kind": "Deployment", "name": "web"});
             vertical_pod_autoscaler_from_json(&json!({

@@ -34,7 +34,7 @@ spec:
 }
 
 #[test]
-fn lists_are_unwrapped_and_kinds_without_effect_are_quiet() {
+fn lists_are_unwrapped_and_inert_kinds_are_quiet() {
     let objects = manifests(
         r#"{"apiVersion": "v1", "kind": "List", "items": [
             {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}}},
@@ -49,7 +49,7 @@ fn lists_are_unwrapped_and_kinds_without_effect_are_quiet() {
 }
 
 #[test]
-fn monitors_state_the_shortest_interval_and_where_they_look() {
+fn monitors_give_shortest_scrape_interval_and_targets() {
     let objects = manifests(
         "apiVersion: monitoring.coreos.com/v1
 kind: PodMonitor
@@ -69,7 +69,7 @@ spec:
 }
 
 #[test]
-fn a_priority_class_reaches_the_pods_that_name_it() {
+fn priority_class_applies_to_its_pods() {
     let mut objects = manifests(
         "apiVersion: scheduling.k8s.io/v1
 kind: PriorityClass
@@ -94,7 +94,7 @@ spec: {priorityClassName: system-node-critical, containers: [{name: c}]}
 }
 
 #[test]
-fn a_pod_pinned_to_a_provisioner_is_pinned_to_the_node_pool_it_became() {
+fn provisioner_selector_maps_to_node_pool() {
     let objects = manifests(
         "apiVersion: v1
 kind: Pod
@@ -108,7 +108,7 @@ spec: {nodeSelector: {karpenter.sh/provisioner-name: novo-provisioner}, containe
 }
 
 #[test]
-fn fields_that_v1_has_elsewhere_count_in_v1beta1_alone() {
+fn v1beta1_fields_are_ignored_in_v1() {
     let read = |version: &str| {
         let text = format!(
             "apiVersion: {version}
@@ -155,7 +155,7 @@ fn zero_in_a_probe_counts_as_not_given() {
 }
 
 #[test]
-fn what_other_programs_render_is_asked_for_unless_a_cluster_has_it() {
+fn unrendered_objects_ask_for_their_rendered_manifests() {
     let objects = "apiVersion: helm.toolkit.fluxcd.io/v2
 kind: HelmRelease
 metadata: {name: web, namespace: apps}
@@ -196,7 +196,7 @@ metadata: {name: traefik}
 }
 
 #[test]
-fn the_older_annotation_of_a_claim_goes_before_its_class() {
+fn claim_annotation_precedes_storage_class_name() {
     let claim = |annotations: &str, class: &str| {
         let text = format!(
             "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: c, annotations: {{{annotations}}}}}\n\

@@ -187,7 +187,8 @@ impl Blocker {
 /// # Errors
 /// The first thing that does.
 pub fn check_pool(pool: &NodePool) -> Result<(), Blocker> {
-    let keys = pool.requirements.iter().map(|requirement| requirement.key).chain(pool.labels.iter().map(|(key, _)| key));
+    let keys =
+        pool.requirements.iter().map(|requirement| requirement.key).chain(pool.labels.iter().map(|(key, _)| key));
     no_foreign_label(keys)?;
     let grace = pool.termination_grace_period.unwrap_or(SimDuration::ZERO);
     match pool.expire_after {
@@ -202,7 +203,8 @@ pub fn check_pool(pool: &NodePool) -> Result<(), Blocker> {
 /// A label that it requires and no node has.
 pub fn check_pod(spec: &PodSpec) -> Result<(), Blocker> {
     let required = spec.node_affinity.required.iter().flat_map(|term| term.expressions.iter());
-    let wanted = required.filter(|required| required.operator != Operator::NotIn && required.operator != Operator::DoesNotExist);
+    let wanted =
+        required.filter(|required| required.operator != Operator::NotIn && required.operator != Operator::DoesNotExist);
     no_foreign_label(spec.node_selector.iter().map(|(key, _)| key).chain(wanted.map(|item| item.key)))
 }
 

@@ -132,7 +132,9 @@ impl Cluster {
 
     /// Adds a budget, or changes the one of its name.
     pub fn apply_budget(&mut self, budget: PodDisruptionBudget) {
-        let same = |pod_disruption_budget: &&mut PodDisruptionBudget| pod_disruption_budget.namespace == budget.namespace && pod_disruption_budget.name == budget.name;
+        let same = |pod_disruption_budget: &&mut PodDisruptionBudget| {
+            pod_disruption_budget.namespace == budget.namespace && pod_disruption_budget.name == budget.name
+        };
         match self.budgets.iter_mut().find(same) {
             Some(this_budget) => *this_budget = budget,
             None => self.budgets.push(budget),
@@ -196,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_of_a_node_change_as_they_come_and_leave() {
+    fn node_pods_follow_binding_and_removal() {
         let (mut cluster, at) = (Cluster::default(), SimTime::ZERO);
         let web = web(&mut cluster);
         let node = cluster.add_node(NewNode::called("default-00001", NodeOrigin::NodePool(Symbol::new("default"))), at);
@@ -233,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_is_deleted_again_is_given_less_time_from_the_first_request_on_and_never_more() {
+    fn repeated_pod_deletion_only_shortens_grace_period() {
         let mut cluster = Cluster::default();
         let web = web(&mut cluster);
         let pod = cluster.create_pod(web, 0, None, SimTime::ZERO);

@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn who_exceeds_the_request_goes_before_who_does_not_whatever_its_priority() {
+    fn pods_above_request_are_evicted_before_priority() {
         assert_eq!(first_to_go(&[pod(-10, 500, 500), pod(1_000, 100, 101)]), Some(1));
     }
 
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn then_the_one_that_is_furthest_above_its_request() {
+    fn equal_priority_evicts_furthest_above_request() {
         assert_eq!(first_to_go(&[pod(0, 100, 300), pod(0, 700, 1_000), pod(0, 0, 250)]), Some(1));
         // Below the request it is who has least of it left.
         assert_eq!(first_to_go(&[pod(0, 100, 30), pod(0, 100, 90)]), Some(1));

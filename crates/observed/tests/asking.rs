@@ -48,7 +48,9 @@ fn quick(status: u16, body: impl Into<String>) -> Answered {
 
 /// A server on a port of its own that answers by a function of the request and of how many came before; returns its address and
 /// what it has been asked.
-fn serve(answer: impl Fn(&ReceivedRequest, usize) -> Answered + Send + Sync + 'static) -> (String, Arc<Mutex<Vec<ReceivedRequest>>>) {
+fn serve(
+    answer: impl Fn(&ReceivedRequest, usize) -> Answered + Send + Sync + 'static,
+) -> (String, Arc<Mutex<Vec<ReceivedRequest>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -97,7 +99,8 @@ fn read_request(stream: &mut TcpStream) -> Option<ReceivedRequest> {
         .filter_map(|line| line.split_once(": "))
         .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
         .collect();
-    let length = headers.iter().find(|header| header.0 == "content-length").map_or(0, |header| header.1.parse().unwrap());
+    let length =
+        headers.iter().find(|header| header.0 == "content-length").map_or(0, |header| header.1.parse().unwrap());
     let mut body = vec![0; length];
     stream.read_exact(&mut body).unwrap();
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
@@ -186,7 +189,7 @@ fn instants(folder: &Path) -> Vec<i64> {
 }
 
 #[test]
-fn a_busy_server_is_asked_again_when_it_says() {
+fn busy_prometheus_is_retried_after_requested_delay() {
     let (address, _) = serve(|asked, number| match number {
         0 => Answered(429, "Retry-After: 7\r\n", String::new(), Duration::ZERO),
         1 => quick(500, "oops"),
@@ -201,7 +204,7 @@ fn a_busy_server_is_asked_again_when_it_says() {
 }
 
 #[test]
-fn what_is_recorded_at_all_is_told_before_the_rest_is_asked() {
+fn recorded_families_are_reported_before_other_queries() {
     let families = Query { file: "families.json".to_owned(), ..query(3) };
     let (address, _) = serve(|asked, number| match number {
         0 => {
@@ -217,7 +220,7 @@ fn what_is_recorded_at_all_is_told_before_the_rest_is_asked() {
 }
 
 #[test]
-fn an_answer_that_breaks_off_is_asked_for_again_and_not_saved_before_it_is_whole() {
+fn interrupted_response_is_retried_and_saved_when_complete() {
     let folder = tempfile::tempdir().unwrap();
     let saved = folder.path().join("cpu.json");
     let seen_early = Arc::new(Mutex::new(false));
@@ -243,7 +246,7 @@ fn an_answer_that_breaks_off_is_asked_for_again_and_not_saved_before_it_is_whole
 }
 
 #[test]
-fn what_is_no_answer_is_told_and_not_saved() {
+fn invalid_response_is_reported_and_not_saved() {
     let bad = matrix(r#"[{"metric":{},"values":[[600,"one"]]}]"#);
     for (body, message) in [
         ("<html>log in</html>".to_owned(), "the answer to `cpu`:1:1: is not JSON"),
@@ -258,7 +261,7 @@ fn what_is_no_answer_is_told_and_not_saved() {
 }
 
 #[test]
-fn what_is_too_large_is_asked_in_halves_and_no_instant_twice() {
+fn oversized_query_is_split_without_duplicate_samples() {
     let too_large = |asked: &ReceivedRequest| (asked.number("end") - asked.number("start")) / 60 >= 4;
     let (address, seen) = serve(move |asked, _| {
         if too_large(asked) {
@@ -327,7 +330,7 @@ fn a_slow_server_is_asked_for_less() {
 }
 
 #[test]
-fn a_flaw_in_a_question_is_told_at_once() {
+fn invalid_query_fails_without_retry() {
     for (status, message) in [(422, "found duplicate series for the match group"), (400, "invalid parameter")] {
         let (address, seen) = serve(move |_, _| quick(status, error("execution", message)));
         let folder = tempfile::tempdir().unwrap();
@@ -342,7 +345,7 @@ fn a_flaw_in_a_question_is_told_at_once() {
 }
 
 #[test]
-fn an_import_that_was_ended_goes_on_where_it_was() {
+fn interrupted_import_resumes_at_next_query() {
     let mut two = list(3);
     two.queries.push(Query { file: "memory.json".to_owned(), ..query(3) });
     let (address, _) = serve(|asked, number| if number == 0 { quick(200, ones(asked)) } else { quick(403, "") });
@@ -359,7 +362,7 @@ fn an_import_that_was_ended_goes_on_where_it_was() {
 }
 
 #[test]
-fn several_clusters_are_refused_before_anything_else_is_asked() {
+fn multiple_clusters_are_rejected_before_other_queries() {
     let (address, seen) = serve(|asked, _| match asked.field("query") {
         "count by (cluster) (kube_node_info)" => quick(
             200,
@@ -386,7 +389,7 @@ fn query_of_two() -> Query {
 }
 
 #[test]
-fn secrets_come_from_files_and_long_questions_are_posted() {
+fn secrets_use_files_and_long_queries_use_post() {
     let folder = tempfile::tempdir().unwrap();
     let (token, tenant) = (folder.path().join("token"), folder.path().join("tenant"));
     std::fs::write(&token, "s3cret\n").unwrap();
@@ -407,10 +410,15 @@ fn secrets_come_from_files_and_long_questions_are_posted() {
     let prefixed = format!("{address}/select/0/prometheus/");
     fetch(&queries, &answers, &Server::new(&prefixed, &access).unwrap(), &Heard::default()).unwrap();
     let seen = seen.lock().unwrap();
-    assert_eq!(seen.iter().map(|received_request| received_request.method.as_str()).collect::<Vec<_>>(), ["GET", "POST"]);
+    assert_eq!(
+        seen.iter().map(|received_request| received_request.method.as_str()).collect::<Vec<_>>(),
+        ["GET", "POST"]
+    );
     assert_eq!(seen[1].field("query"), long.query);
     for received_request in seen.iter() {
-        let header = |name: &str| received_request.headers.iter().find(|header| header.0 == name).map(|header| header.1.as_str());
+        let header = |name: &str| {
+            received_request.headers.iter().find(|header| header.0 == name).map(|header| header.1.as_str())
+        };
         assert_eq!(received_request.path, "/select/0/prometheus/api/v1/query_range");
         assert_eq!((header("authorization"), header("x-scope-orgid")), (Some("Bearer s3cret"), Some("team-a")));
         assert_eq!(received_request.field("dedup"), "true");
@@ -447,7 +455,7 @@ fn an_address_with_a_password_is_refused() {
 }
 
 #[test]
-fn asked_live_and_saved_by_hand_an_answer_is_the_same() {
+fn live_and_saved_responses_import_identically() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/shop-prod");
     let list = read_list(&sample).unwrap();
     let by_query: Vec<(String, String)> = list

@@ -94,7 +94,7 @@ fn exposure(history: &History) -> Exposed {
 }
 
 #[test]
-fn spot_nodes_were_exposed_for_43_hours_and_one_was_taken() {
+fn spot_exposure_is_43_hours_with_one_reclaim() {
     let exposed = exposure(&history(&[WATCH, "events/eventbridge.jsonl"]));
     close(exposed.hours, 43.0, 0.05);
     assert_eq!(exposed.events, 1);
@@ -109,7 +109,7 @@ fn spot_nodes_were_exposed_for_43_hours_and_one_was_taken() {
 }
 
 #[test]
-fn all_sources_together_are_one_history_whose_instants_agree() {
+fn combined_sources_give_one_consistent_history() {
     let history = history(&["karpenter/nodeclaims-1331.yaml", WATCH, LOG, "events"]);
     assert_eq!(history.lives.len(), 23);
     assert_eq!(history.disagreements, []);
@@ -141,7 +141,7 @@ fn a_release_before_v1_logs_the_same_life() {
 }
 
 #[test]
-fn pulls_are_read_with_their_sizes_and_without_those_that_were_there_already() {
+fn image_pulls_are_read_without_cached_images() {
     let history = history(&["events/events-1300-1400.json"]);
     assert_eq!(history.pulls.len(), 4);
     assert!(history.pulls.iter().all(|pull| pull.node.is_some() && pull.bytes.is_some_and(|bytes| bytes > 2e8)));
@@ -159,7 +159,7 @@ fn events_that_two_dumps_hold_count_once() {
 }
 
 #[test]
-fn node_claims_do_not_tell_why_nodes_ended_and_the_log_does() {
+fn logs_show_node_end_reasons_unlike_node_claims() {
     assert!(!history(&[WATCH]).ends_told);
     assert!(history(&[LOG]).ends_told && history(&["events/events-1300-1400.json"]).ends_told);
     // A log tells of all the time that is stated, events of the hour for which they are kept.
@@ -175,7 +175,7 @@ fn node_claims_do_not_tell_why_nodes_ended_and_the_log_does() {
 }
 
 #[test]
-fn what_cannot_have_been_is_left_out_and_told() {
+fn impossible_times_are_ignored_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("claims.json");
     let claim = |name: &str, conditions: &[(&str, &str)]| {
@@ -212,7 +212,7 @@ fn sources_that_disagree_are_reported() {
 }
 
 #[test]
-fn lines_that_no_rule_takes_are_counted_and_a_broken_last_one_is_left_out() {
+fn unmatched_log_lines_are_counted_and_truncated_ignored() {
     let folder = tempfile::tempdir().unwrap();
     let log = std::fs::read_to_string(path("karpenter/controller-v0.33.jsonl")).unwrap();
     let file = folder.path().join("controller.log");
@@ -225,7 +225,7 @@ fn lines_that_no_rule_takes_are_counted_and_a_broken_last_one_is_left_out() {
 }
 
 #[test]
-fn an_observation_in_which_no_node_was_seen_tells_of_its_pods() {
+fn observation_without_nodes_still_reports_pods() {
     let folder = tempfile::tempdir().unwrap();
     let put = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     put("observation.json", r#"{"window": {"start": "2026-10-13T00:00:00Z", "seconds": 600}}"#);
@@ -237,7 +237,7 @@ fn an_observation_in_which_no_node_was_seen_tells_of_its_pods() {
 }
 
 #[test]
-fn each_of_several_runs_tells_all_of_its_ends() {
+fn multiple_runs_report_all_node_ends() {
     let place = tempfile::tempdir().unwrap();
     let runs = ["one", "two"].map(|name| place.path().join(name));
     for run in &runs {
@@ -254,7 +254,7 @@ fn each_of_several_runs_tells_all_of_its_ends() {
 }
 
 #[test]
-fn what_cannot_be_used_is_an_error_that_says_so() {
+fn unusable_input_gives_clear_error() {
     let folder = tempfile::tempdir().unwrap();
     let watch = std::fs::read_to_string(path(WATCH)).unwrap();
     let list = std::fs::read_to_string(path("events/events-1300-1400.json")).unwrap();

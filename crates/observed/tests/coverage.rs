@@ -56,7 +56,7 @@ fn medians_of_whole_times() {
 }
 
 #[test]
-fn medians_of_times_of_which_a_third_is_not_over() {
+fn median_interval_covers_with_a_third_censored() {
     is_right(covered(5, |random| {
         let times: Vec<Duration> = (0..40)
             .map(|_| {
@@ -71,7 +71,7 @@ fn medians_of_times_of_which_a_third_is_not_over() {
 }
 
 #[test]
-fn times_that_are_not_over_are_kept_and_short_ones_that_could_not_be_seen_are_made_up_for() {
+fn censored_and_truncated_times_are_corrected() {
     let mut random = Random(6);
     let whole: Vec<f64> = (0..2_000).map(|_| random.lognormal(60.0, 0.3)).collect();
     let cut: Vec<Duration> = whole
@@ -92,7 +92,7 @@ fn times_that_are_not_over_are_kept_and_short_ones_that_could_not_be_seen_are_ma
 }
 
 #[test]
-fn a_shrunk_median_is_right_where_clusters_differ_as_assumed() {
+fn shrunk_median_interval_covers_for_differing_clusters() {
     is_right(covered(7, |random| {
         let truth = random.lognormal(40.0, 0.35);
         let times: Vec<Duration> = (0..12).map(|_| Duration::whole(random.lognormal(truth, 0.19))).collect();
@@ -204,7 +204,7 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_a_sample_changes_nothing_but_the_last_digits(values in prop::collection::vec(0.1_f64..1e3, 2..30)) {
+    fn sample_order_does_not_change_fit(values in prop::collection::vec(0.1_f64..1e3, 2..30)) {
         let mut turned = values.clone();
         turned.reverse();
         let of = |values: &[f64]| LogNormal::fit(&values.iter().copied().map(Duration::whole).collect::<Vec<_>>()).unwrap();

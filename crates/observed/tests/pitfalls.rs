@@ -67,7 +67,7 @@ fn a_store_of_several_clusters_is_refused() {
 }
 
 #[test]
-fn what_two_replicas_of_a_prometheus_recorded_is_refused_until_it_counts_once() {
+fn prometheus_replicas_are_rejected_until_deduplicated() {
     let two: &[(&str, &[(i64, f64)])] =
         &[(r#""prometheus_replica":"p-0""#, &[(0, 9.0)]), (r#""prometheus_replica":"p-1""#, &[(0, 9.0)])];
     let error = Folder::new().put("replicas", 1_800, two).import().unwrap_err();
@@ -79,7 +79,7 @@ fn what_two_replicas_of_a_prometheus_recorded_is_refused_until_it_counts_once() 
 }
 
 #[test]
-fn labels_of_a_target_do_not_hide_those_of_a_series() {
+fn target_labels_do_not_hide_series_labels() {
     let import = Folder::new()
         .put(
             "replicas_wanted",
@@ -92,15 +92,18 @@ fn labels_of_a_target_do_not_hide_those_of_a_series() {
 }
 
 #[test]
-fn a_replica_set_without_an_owner_is_of_the_deployment_that_its_name_shows() {
+fn ownerless_replica_set_joins_deployment_by_name() {
     let cpu: &[(&str, &[(i64, f64)])] = &[
         (r#""namespace":"shop","pod":"web-7d9f8c6b5-abcde""#, &[(0, 0.5), (300, 0.25)]),
         (r#""namespace":"shop","pod":"lone""#, &[(0, 1.0)]),
         (r#""namespace":"shop","pod":"nobody-knows""#, &[(0, 1.0)]),
     ];
     let import = Folder::new().put("owners", 3_600, OWNERS).put("cpu_by_pod", 300, cpu).import().unwrap();
-    let used: Vec<(&str, i64, Option<f64>)> =
-        import.workloads.iter().map(|workload| (&*workload.workload, workload.at.as_secs(), workload.cpu_used_milli)).collect();
+    let used: Vec<(&str, i64, Option<f64>)> = import
+        .workloads
+        .iter()
+        .map(|workload| (&*workload.workload, workload.at.as_secs(), workload.cpu_used_milli))
+        .collect();
     assert_eq!(used, [("shop/lone", 0, Some(1_000.0)), ("shop/web", 0, Some(500.0)), ("shop/web", 300, Some(250.0))]);
     assert!(
         import.about.warnings.iter().any(|text| text.contains("1 pod has no known owner")),
@@ -110,14 +113,18 @@ fn a_replica_set_without_an_owner_is_of_the_deployment_that_its_name_shows() {
 }
 
 #[test]
-fn samples_that_are_no_number_out_of_order_or_there_twice_do_no_harm() {
+fn invalid_unordered_and_duplicate_samples_do_no_harm() {
     let pod = r#""namespace":"shop","pod":"lone""#;
     let (nan, infinite) = (f64::NAN, f64::INFINITY);
     let cpu: &[(&str, &[(i64, f64)])] =
         &[(pod, &[(900, 0.25), (0, 0.5), (300, nan), (600, infinite), (900, 0.25), (1_200, 0.75)])];
     let import = Folder::new().put("owners", 3_600, OWNERS).put("cpu_by_pod", 300, cpu).import().unwrap();
-    let used: Vec<(i64, Option<f64>)> =
-        import.workloads.iter().map(|workload| (workload.at.as_secs(), workload.cpu_used_milli)).filter(|pair| pair.1.is_some()).collect();
+    let used: Vec<(i64, Option<f64>)> = import
+        .workloads
+        .iter()
+        .map(|workload| (workload.at.as_secs(), workload.cpu_used_milli))
+        .filter(|pair| pair.1.is_some())
+        .collect();
     assert_eq!(used, [(0, Some(500.0)), (900, Some(250.0)), (1_200, Some(750.0))]);
     // Two values of one instant are no repair but a flaw: which of them holds nobody knows.
     let torn: &[(&str, &[(i64, f64)])] = &[(pod, &[(0, 0.5), (0, 0.75)])];
@@ -126,7 +133,7 @@ fn samples_that_are_no_number_out_of_order_or_there_twice_do_no_harm() {
 }
 
 #[test]
-fn increases_say_what_a_request_costs_and_the_nearest_who_counts_is_believed() {
+fn request_cost_uses_increases_of_nearest_source() {
     let pod = r#""namespace":"shop","pod":"web-7d9f8c6b5-abcde""#;
     let mesh = r#""destination_workload_namespace":"shop","destination_workload":"web""#;
     let folder = Folder::new()
@@ -148,7 +155,7 @@ fn increases_say_what_a_request_costs_and_the_nearest_who_counts_is_believed() {
 }
 
 #[test]
-fn an_ingress_names_a_service_and_that_is_a_guess() {
+fn ingress_requests_are_mapped_to_service_by_guess() {
     let import = Folder::new()
         .put("replicas_wanted", 60, &[(r#""namespace":"shop","deployment":"web""#, &[(0, 3.0)])])
         .put(
@@ -182,13 +189,17 @@ fn an_ingress_names_a_service_and_that_is_a_guess() {
         .put("requests_traefik", 60, &[(r#""service":"shop-web-admin-80@kubernetes""#, &[(0, 2.0)])])
         .import()
         .unwrap();
-    let with: Vec<&str> =
-        import.workloads.iter().filter(|workload| workload.requests_per_second.is_some()).map(|workload| &*workload.workload).collect();
+    let with: Vec<&str> = import
+        .workloads
+        .iter()
+        .filter(|workload| workload.requests_per_second.is_some())
+        .map(|workload| &*workload.workload)
+        .collect();
     assert_eq!(with, ["shop/web-admin"]);
 }
 
 #[test]
-fn what_envoy_calls_a_cluster_names_the_service_or_the_route_in_front() {
+fn envoy_cluster_names_identify_service_or_route() {
     for cluster in [
         "outbound|80||web.shop.svc.cluster.local",
         "shop_web_80",
@@ -208,7 +219,7 @@ fn what_envoy_calls_a_cluster_names_the_service_or_the_route_in_front() {
 }
 
 #[test]
-fn sums_of_a_load_balancer_are_of_what_its_target_groups_name_and_a_period_that_cannot_be_is_told() {
+fn load_balancer_import_checks_target_groups_and_period() {
     let query = |period: i64| {
         let mut plan = Plan::of_window(START, START + 86_400).unwrap();
         plan.sum_period = period;
@@ -239,7 +250,11 @@ fn sums_of_a_load_balancer_are_of_what_its_target_groups_name_and_a_period_that_
     assert_eq!(with, [("shop/web", Some(2.0))]);
     assert_eq!(this_import.about.quantities[0].grade, Grade::Derived);
     assert!(
-        this_import.about.warnings.iter().any(|text| text.starts_with("requests_alb: 1 series of requests name no workload"))
+        this_import
+            .about
+            .warnings
+            .iter()
+            .any(|text| text.starts_with("requests_alb: 1 series of requests name no workload"))
     );
     let told = |period: i64, changes: f64| {
         let all = import(period, changes).about.warnings;
@@ -251,7 +266,7 @@ fn sums_of_a_load_balancer_are_of_what_its_target_groups_name_and_a_period_that_
 }
 
 #[test]
-fn what_pods_ask_of_their_nodes_is_told_but_of_those_that_come_with_one() {
+fn pod_constraints_are_imported_except_default_tolerations() {
     let pod = |more: &str| format!(r#""namespace":"shop","pod":"lone"{more}"#);
     let taint = |key: &str, operator: &str, value: &str, effect: &str| {
         pod(&format!(r#","key":"{key}","operator":"{operator}","value":"{value}","effect":"{effect}""#))
@@ -282,10 +297,14 @@ fn what_pods_ask_of_their_nodes_is_told_but_of_those_that_come_with_one() {
 }
 
 #[test]
-fn answers_to_another_window_are_refused_and_single_strangers_left_out() {
+fn answers_for_other_windows_are_rejected() {
     let pod = r#""namespace":"shop","pod":"lone""#;
-    let unwrap_err = Folder::new().put("cpu_by_pod", 300, &[(pod, &[(90_000, 1.0), (90_300, 1.0)])]).import().unwrap_err();
-    assert!(unwrap_err.contains("cpu_by_pod.json holds no sample of what queries.json beside it asks for"), "{unwrap_err}");
+    let unwrap_err =
+        Folder::new().put("cpu_by_pod", 300, &[(pod, &[(90_000, 1.0), (90_300, 1.0)])]).import().unwrap_err();
+    assert!(
+        unwrap_err.contains("cpu_by_pod.json holds no sample of what queries.json beside it asks for"),
+        "{unwrap_err}"
+    );
     let import = Folder::new()
         .put("owners", 3_600, OWNERS)
         .put("cpu_by_pod", 300, &[(pod, &[(0, 1.0), (300, 3.0), (90_000, 500.0)])])
@@ -296,7 +315,7 @@ fn answers_to_another_window_are_refused_and_single_strangers_left_out() {
 }
 
 #[test]
-fn requests_and_cpu_are_held_against_each_other_where_both_were_recorded() {
+fn requests_and_cpu_are_compared_where_both_exist() {
     let pod = r#""namespace":"shop","pod":"lone""#;
     let import = Folder::new()
         .put("owners", 3_600, OWNERS)
@@ -309,7 +328,7 @@ fn requests_and_cpu_are_held_against_each_other_where_both_were_recorded() {
 }
 
 #[test]
-fn a_pod_that_is_seen_no_more_was_deleted_when_it_was_last_seen() {
+fn vanished_pod_was_deleted_when_last_seen() {
     let named = |name: &str| format!(r#""namespace":"shop","pod":"{name}""#);
     let at = |seconds: i64| (START + seconds) as f64;
     let [gone, there, ended] = ["gone", "there", "ended"].map(named);
@@ -345,7 +364,7 @@ fn a_partial_answer_of_victoriametrics_is_told() {
 }
 
 #[test]
-fn spot_of_a_node_group_is_known_under_the_name_that_kube_state_metrics_gives_the_label() {
+fn spot_label_of_node_group_has_two_spellings() {
     for label in ["label_eks_amazonaws_com_capacity_type", "label_eks_amazonaws_com_capacityType"] {
         let labels = format!(r#""label_node_kubernetes_io_instance_type":"m6i.large","{label}":"SPOT""#);
         let import = Folder::new().put("nodes", 60, &[(&labels, &[(0, 2.0)])]).import().unwrap();
@@ -357,7 +376,7 @@ fn spot_of_a_node_group_is_known_under_the_name_that_kube_state_metrics_gives_th
 }
 
 #[test]
-fn an_upgrade_of_karpenter_within_the_window_counts_every_launch_once() {
+fn karpenter_upgrade_counts_each_launch_once() {
     let import = Folder::new()
         .put("claims_created", 300, &[(r#""nodepool":"default","instance":"b""#, &[(1_800, 0.0), (2_100, 3.0)])])
         .put(
@@ -381,7 +400,7 @@ fn a_leader_that_changes_loses_no_count() {
 }
 
 #[test]
-fn partial_answers_rare_scrapes_and_stale_series_are_told() {
+fn partial_answers_and_stale_series_are_reported() {
     let mut folder = Folder::new().put("scrapes", 1_800, &[(r#""job":"kubelet""#, &[(0, 5.0)])]).put(
         "stale",
         300,
@@ -401,7 +420,7 @@ fn partial_answers_rare_scrapes_and_stale_series_are_told() {
 }
 
 #[test]
-fn nodes_are_known_by_karpenter_where_their_labels_are_not_exported() {
+fn karpenter_metrics_replace_missing_node_labels() {
     let import = Folder::new()
         .put("nodes", 60, &[("", &[(0, 4.0)])])
         .put(
@@ -431,7 +450,14 @@ fn nodes_are_known_by_karpenter_where_their_labels_are_not_exported() {
     let counts: Vec<(i64, Option<&str>, Option<&str>, i64)> = import
         .node_counts
         .iter()
-        .map(|node_count| (node_count.at.as_secs(), node_count.instance_type.as_deref(), node_count.origin.as_deref(), node_count.nodes))
+        .map(|node_count| {
+            (
+                node_count.at.as_secs(),
+                node_count.instance_type.as_deref(),
+                node_count.origin.as_deref(),
+                node_count.nodes,
+            )
+        })
         .collect();
     // Two of the four that there are in the first minute are none of Karpenter's.
     let large = |at, nodes| (at, Some("m6i.large"), Some("default"), nodes);
@@ -445,14 +471,15 @@ fn nodes_are_known_by_karpenter_where_their_labels_are_not_exported() {
 }
 
 #[test]
-fn nodes_of_node_groups_are_counted_or_missed_aloud_where_no_labels_are_exported() {
+fn node_group_nodes_without_labels_are_reported() {
     let karpenter: &[(&str, &[(i64, f64)])] = &[(
         r#""instance_type":"m6i.large","zone":"us-east-1a","capacity_type":"spot","nodepool":"default""#,
         &[(0, 1.0), (1_800, 1.0)],
     )];
     let alone = Folder::new().put("nodes", 1_800, &[]).put("karpenter_nodes", 1_800, karpenter).import().unwrap();
     assert_eq!(alone.about.figures.nodes_max, Some(1));
-    let said = |observation: &Observation, part: &str| observation.about.warnings.iter().any(|text| text.contains(part));
+    let said =
+        |observation: &Observation, part: &str| observation.about.warnings.iter().any(|text| text.contains(part));
     assert!(said(&alone, "those of node groups are in no sum of nodes"), "{:?}", alone.about.warnings);
     let present: Vec<(String, Vec<(i64, f64)>)> =
         (0..3).map(|node| (format!(r#""node":"ip-{node}""#), vec![(0, 1.0), (1_800, 1.0)])).collect();
@@ -466,7 +493,7 @@ fn nodes_of_node_groups_are_counted_or_missed_aloud_where_no_labels_are_exported
 }
 
 #[test]
-fn nothing_at_all_and_half_a_folder_are_errors() {
+fn empty_or_partial_import_directory_is_an_error() {
     let error = Folder::new().put("owners", 3_600, &[]).import().unwrap_err();
     assert!(error.starts_with("no answer holds a series"), "{error}");
     let folder = Folder::new().put("owners", 3_600, OWNERS);
@@ -498,7 +525,7 @@ fn run(folder: &Path) {
 }
 
 #[test]
-fn the_report_of_a_run_is_an_observation_too() {
+fn simulation_report_reads_as_observation() {
     let (folder, again) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     run(folder.path());
     let observation = Observation::read(folder.path()).unwrap();
@@ -512,7 +539,7 @@ fn the_report_of_a_run_is_an_observation_too() {
 }
 
 #[test]
-fn a_cell_that_cannot_stand_where_it_is_is_shown_with_its_line() {
+fn invalid_csv_cell_is_shown_with_line() {
     let folder = tempfile::tempdir().unwrap();
     run(folder.path());
     std::fs::write(folder.path().join("pods.csv"), "pod,created_seconds\na,1\nb,soon\n").unwrap();
@@ -525,7 +552,7 @@ fn a_cell_that_cannot_stand_where_it_is_is_shown_with_its_line() {
 }
 
 #[test]
-fn samples_that_cannot_be_are_left_out_and_counted() {
+fn impossible_samples_are_ignored_and_counted() {
     let pod = r#""namespace":"shop","pod":"lone""#;
     let samples: &[(i64, f64)] = &[(0, 1.0), (300, -5.0), (600, f64::NAN), (900, 1.0)];
     let folder = Folder::new().put("owners", 3_600, OWNERS).put("cpu_by_pod", 300, &[(pod, samples)]);

@@ -46,12 +46,13 @@ fn nodes_and_launches_are_what_was_put_in() {
     let ends: Vec<(&str, i64)> =
         figures.disruptions.iter().map(|disruption| (disruption.reason.as_str(), disruption.nodes as i64)).collect();
     assert_eq!(ends, [("empty", 1), ("spot_interrupted", 1), ("underutilized", 20)]);
-    let prices: Vec<&str> = observation.spot_prices.iter().map(|spot_price| spot_price.instance_type.as_str()).collect();
+    let prices: Vec<&str> =
+        observation.spot_prices.iter().map(|spot_price| spot_price.instance_type.as_str()).collect();
     assert_eq!(prices.len(), 96);
 }
 
 #[test]
-fn stages_of_launches_are_exact_by_sums_and_coarse_by_buckets() {
+fn launch_stage_times_use_sums_before_buckets() {
     let stages = imported().about.figures.stages;
     let means: Vec<(&str, String)> =
         stages.iter().map(|stage| (stage.stage.as_str(), format!("{:.2}", stage.mean_seconds.unwrap()))).collect();
@@ -62,13 +63,13 @@ fn stages_of_launches_are_exact_by_sums_and_coarse_by_buckets() {
 }
 
 #[test]
-fn waits_leave_out_daemons_and_what_was_there_before() {
+fn waits_exclude_daemons_and_earlier_pods() {
     let waits = imported().about.figures.waits.unwrap();
     assert_eq!((waits.pods, waits.p50_seconds as i64, waits.p99_seconds as i64), (283, 0, 80));
 }
 
 #[test]
-fn pods_are_joined_to_the_owners_of_their_owners() {
+fn pods_are_joined_to_their_top_owner() {
     let observation = imported();
     let of = |prefix: &str| observation.pods.iter().find(|pod| pod.pod.starts_with(prefix)).unwrap();
     assert_eq!(of("report-").workload.as_deref(), Some("shop/report"));

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_answer_of_the_cli_is_refused() {
+    fn text_other_than_cli_output_is_rejected() {
         assert!(matches!(import(&["{"]), Err(ImportError::NotJson { .. })));
         for separator in [";", "\t"] {
             let table =
@@ -340,7 +340,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 2))]
 
         #[test]
-        fn no_json_makes_it_panic_and_what_it_makes_can_be_read(one in any_json(), other in nearly_good()) {
+        fn price_import_never_panics_and_round_trips(one in any_json(), other in nearly_good()) {
             // Whatever comes out has been read back by `finish`.
             if let Ok(imported) = import(&[&other.to_string(), &one.to_string()]).or_else(|_| import(&[&other.to_string()])) {
                 prop_assert!(!imported.tables.is_empty());

@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn the_spot_price_is_the_best_fact_there_is() {
+    fn spot_price_uses_best_available_fact() {
         let all = "m5.large,0.1,published,2026,ab,a=0.04,0.05,1,60";
         assert_eq!(spot(all, 0), Some((40_000_000, PriceQuality::Published)));
         assert_eq!(spot(all, 1), Some((50_000_000, PriceQuality::DayMedian)));
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spot_price_never_exceeds_on_demand_and_needs_an_offer() {
+    fn spot_price_is_capped_and_needs_offering() {
         let dear = "m5.large,0.1,published,2026,b,b=0.4,,,";
         assert_eq!(spot(dear, 1), Some((100_000_000, PriceQuality::Published)));
         assert_eq!(spot(dear, 0), None);
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_price_of_the_users_own_replaces_on_demand_and_leaves_spot_alone() {
+    fn user_price_replaces_on_demand_but_not_spot() {
         let outline = parse_outlines("regions.csv", ZONES).unwrap().remove(0);
         let dates = Dates::parse("dates.csv", "fact,as_of\nspot-observed,2025\n").unwrap();
         let parse = |line: &str| {
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_price_of_the_region_holds_in_all_its_zones_and_karpenter_may_compare_another_than_is_billed() {
+    fn regional_price_applies_in_all_zones() {
         let outline = parse_outlines("regions.csv", ZONES).unwrap().remove(0);
         let dates = Dates::parse("dates.csv", "fact,as_of\nspot-observed,2025\n").unwrap();
         let parse = |line: &str| {
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn zones_are_in_order_of_name_and_types_are_found_by_name() {
+    fn zones_are_sorted_and_types_found_by_name() {
         let region = region("m5.large,0.1,published,2026,b,,,,\nc5.large,0.1,published,2026,,,,,").unwrap();
         assert_eq!(region.zones[0].id.as_str(), "xx1-az2");
         assert_eq!(region.types[0].facts.name.as_str(), "c5.large");

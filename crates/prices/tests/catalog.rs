@@ -13,7 +13,7 @@ fn region(name: &str) -> std::sync::Arc<Region> {
 }
 
 #[test]
-fn every_region_reads_and_every_type_in_it_is_priced_or_offered() {
+fn every_region_reads_with_priced_types() {
     let catalog = Catalog::embedded().unwrap();
     assert_eq!(catalog.regions().count(), 35);
     let mut prices = 0;
@@ -35,7 +35,7 @@ fn every_region_reads_and_every_type_in_it_is_priced_or_offered() {
 }
 
 #[test]
-fn prices_and_sizes_of_us_east_1_are_those_that_aws_lists() {
+fn us_east_1_prices_and_sizes_match_aws() {
     let region = region("us-east-1");
     for (name, vcpus, memory_gib, price) in [
         ("m5.large", 2, 8, "0.096"),
@@ -57,7 +57,7 @@ fn prices_and_sizes_of_us_east_1_are_those_that_aws_lists() {
 }
 
 #[test]
-fn a_spot_price_of_the_region_holds_in_all_its_zones_with_its_date() {
+fn regional_spot_price_applies_in_all_zones() {
     let region = region("us-east-2");
     let entry = region.instance_type(Symbol::new("c5.2xlarge")).unwrap();
     for zone in entry.zones_offered() {
@@ -69,7 +69,7 @@ fn a_spot_price_of_the_region_holds_in_all_its_zones_with_its_date() {
 
 /// The rule for types whose Spot price was not seen, against the prices of us-east-2 that were: as pricing-data/README.md says.
 #[test]
-fn estimates_of_spot_prices_lie_around_the_prices_that_were_seen() {
+fn spot_estimates_are_near_observed_prices() {
     let region = region("us-east-2");
     let mut ratios: Vec<f64> = Vec::new();
     for entry in &region.types {
@@ -96,7 +96,7 @@ fn estimates_of_spot_prices_lie_around_the_prices_that_were_seen() {
 
 /// Prices that Karpenter's own table and AWS's price list of another date agree on, bare metal among them, and what Karpenter compares.
 #[test]
-fn bare_metal_is_billed_with_shared_tenancy_and_compared_with_dedicated_tenancy() {
+fn bare_metal_is_billed_shared_and_compared_dedicated() {
     let rate = |text: &str| HourlyRate::parse(text).unwrap();
     for (name, place, billed, compared) in [
         ("m6g.metal", "us-east-1", "2.464", "2.6112"),
@@ -136,7 +136,7 @@ fn mended_prices_carry_their_quality() {
 }
 
 #[test]
-fn beijing_is_priced_in_yuan_and_its_spot_prices_are_marked_as_assumed() {
+fn beijing_uses_yuan_with_assumed_spot_prices() {
     let region = region("cn-north-1");
     assert_eq!(region.currency, Currency::Cny);
     let zones: Vec<&str> = region.zones.iter().map(|zone| zone.name.as_str()).collect();
@@ -154,7 +154,7 @@ fn beijing_is_priced_in_yuan_and_its_spot_prices_are_marked_as_assumed() {
 }
 
 #[test]
-fn an_unknown_region_is_answered_with_the_nearest_one() {
+fn unknown_region_error_suggests_nearest() {
     let error = Catalog::embedded().unwrap().region("us-east1").unwrap_err();
     let CatalogError::UnknownRegion { nearest, known, .. } = error else { panic!("{error}") };
     assert_eq!(nearest.as_deref(), Some("us-east-1"));
@@ -162,7 +162,7 @@ fn an_unknown_region_is_answered_with_the_nearest_one() {
 }
 
 #[test]
-fn a_directory_replaces_what_it_holds_and_nothing_else() {
+fn price_directory_replaces_only_its_files() {
     let directory = tempfile::tempdir().unwrap();
     write(directory.path(), "regions/us-east-1.csv", "m5.large,0.01,published,2030-01-01,ab,,,,\n");
     let catalog = Catalog::from_dir(directory.path()).unwrap();
@@ -188,7 +188,7 @@ fn a_directory_can_add_a_region() {
 }
 
 #[test]
-fn a_directory_with_a_misspelled_or_malformed_file_is_refused() {
+fn price_directory_with_invalid_file_is_rejected() {
     let directory = tempfile::tempdir().unwrap();
     let refusal = || Catalog::from_dir(directory.path()).unwrap_err().to_string();
     assert!(refusal().contains("it holds neither instance-types.csv"), "{}", refusal());
@@ -208,7 +208,7 @@ fn write(directory: &Path, file: &str, lines: &str) {
 /// On-Demand prices that others saw and that the price data were not made from; `tests/data/prices/README.md` says where. All came from AWS's own
 /// price list once, so that what is checked is that nothing was lost or mistaken on the way.
 #[test]
-fn prices_are_those_that_others_saw_in_24_regions() {
+fn prices_match_external_sources_in_24_regions() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/prices/seen-elsewhere.csv");
     let mut reader = csv::Reader::from_path(path).unwrap();
     let (mut seen, mut differ) = (Vec::new(), Vec::new());

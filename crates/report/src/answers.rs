@@ -112,7 +112,8 @@ fn cost(summary: &Summary) -> Answer {
     let off = cost.spot_range.filter(|_| cost.total > 0.0).map_or_else(String::new, |range| {
         let of_month = |total: f64| month * total / cost.total;
         let (low, high) = (of_month(range.total_low), of_month(range.total_high));
-        let interval_figure = IntervalFigure { mean: month, low: Some(low), high: Some(high), ends: true, signed: false };
+        let interval_figure =
+            IntervalFigure { mean: month, low: Some(low), high: Some(high), ends: true, signed: false };
         format!("{} if Spot prices are off", interval_figure.range(Measure::Money { currency, largest: month }))
     });
     Answer::new("What it costs", value)
@@ -201,8 +202,11 @@ fn broke(summary: &Summary) -> Answer {
     let (named, rest) = open.split_at(open.len().min(NAMED_MAX));
     answer.clauses.extend(named.iter().map(|item| verdict(item)));
     answer = answer.say(and_more(rest));
-    let kept: Vec<&str> =
-        objectives.iter().filter(|objective| objective.met == Some(true)).map(|objective| objective_name(&objective.name)).collect();
+    let kept: Vec<&str> = objectives
+        .iter()
+        .filter(|objective| objective.met == Some(true))
+        .map(|objective| objective_name(&objective.name))
+        .collect();
     if !kept.is_empty() {
         answer = answer.with([Piece::Verdict(Some(true), "kept"), plain(format!(" {}", kept.join(", ")))]);
     }
@@ -228,7 +232,8 @@ fn broke(summary: &Summary) -> Answer {
     answer = answer.say(first_of("", &limits, "limits"));
     let full: Vec<String> = availability.full().iter().map(|autoscaler| autoscaler.words()).collect();
     answer = answer.say(first_of("at the maximum: ", &full, "autoscalers"));
-    let failed: Vec<_> = summary.requests.iter().filter_map(|request| Some((&request.workload, request.failed()?))).collect();
+    let failed: Vec<_> =
+        summary.requests.iter().filter_map(|request| Some((&request.workload, request.failed()?))).collect();
     answer.say(failed.first().map_or_else(String::new, |(workload, what)| match failed.len() - 1 {
         0 => format!("{workload}: {what}"),
         others => {
@@ -248,18 +253,26 @@ fn first_of(label: &str, all: &[String], many: &str) -> String {
 
 /// The worst of what broke that no objective kept has anything to say of.
 fn unjudged(summary: &Summary) -> Option<String> {
-    let is_kept =
-        |names: &[&str]| summary.objectives.iter().any(|objective| objective.met == Some(true) && names.contains(&&*objective.name));
+    let is_kept = |names: &[&str]| {
+        summary.objectives.iter().any(|objective| objective.met == Some(true) && names.contains(&&*objective.name))
+    };
     // A pod that is left may have waited for longer than a percentile says.
     let longest = summary.pods.wait_for_node.map_or(0.0, |waits| waits.max_seconds);
-    let waits =
-        |objective_result: &ObjectiveResult| objective_result.name.starts_with("pending_p") && objective_result.met == Some(true) && longest <= objective_result.limit;
+    let waits = |objective_result: &ObjectiveResult| {
+        objective_result.name.starts_with("pending_p")
+            && objective_result.met == Some(true)
+            && longest <= objective_result.limit
+    };
     let pending = summary.pods.pending_at_end;
     if pending > 0 && !summary.objectives.iter().any(waits) {
         return Some(format!("{} pending", format::counted(pending, "pod", "pods")));
     }
-    let failed: f64 =
-        summary.requests.iter().filter(|request| request.failed().is_some()).map(|request| request.timed_out + request.dropped).sum();
+    let failed: f64 = summary
+        .requests
+        .iter()
+        .filter(|request| request.failed().is_some())
+        .map(|request| request.timed_out + request.dropped)
+        .sum();
     if failed > 0.0 && !is_kept(&["request_p99"]) {
         let word = if format::whole(failed) == "1" { "request" } else { "requests" };
         return Some(format!("{} {word} failed", format::whole(failed)));

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_with_fewer_cells_keeps_those_that_it_has() {
+    fn short_table_row_keeps_its_cells() {
         // zone 4, id 2, price 7, date 4 characters: with two spaces between, 23.
         let mut rows = rows([["zone", "id", "price", "date"], ["a", "1", "$1", "2026"]]);
         rows.push(["b", "2", "not any"].map(str::to_owned).to_vec());
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_that_leave_no_room_stand_above_their_rows() {
+    fn wide_labels_move_above_their_rows() {
         let columns = Columns { labels: 2, ..TWO };
         let rows = rows([
             ["scenario", "figure", "was", "is"],
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_without_room_beside_the_labels_goes_on_below_in_its_column() {
+    fn wide_cell_wraps_within_its_column() {
         let headed = rows([["after", "pods wait for a node", "cost"], ["30s", "55.8 s", "$4"]]);
         // The labels leave 9 of 16 characters, the first heading has 20.
         let lines = [
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_folded_between_words_and_goes_on_further_in() {
+    fn line_folds_between_words_with_indent() {
         let line = "  warning: us-east-1a has no a/very/long/path/that/has/no/room of it";
         assert_eq!(folded(line, None), [line]);
         assert_eq!(folded(line, Some(200)), [line]);

@@ -130,7 +130,12 @@ pub struct GroupRoom {
 impl DrainAnswer {
     /// What comes of it; `pass` is the pass on [`question`] of these nodes, by position. `rooms` has what the Cluster Autoscaler sees of
     /// those of them that it minds.
-    pub fn new(standing: &Standing, pass: &SinglePass<'_>, nodes: &[usize], rooms: &BTreeMap<usize, GroupRoom>) -> Self {
+    pub fn new(
+        standing: &Standing,
+        pass: &SinglePass<'_>,
+        nodes: &[usize],
+        rooms: &BTreeMap<usize, GroupRoom>,
+    ) -> Self {
         let question = pass.question;
         // By group, how many of the nodes before are taken out of it.
         let mut taken: BTreeMap<&str, i64> = BTreeMap::new();
@@ -193,8 +198,9 @@ impl DrainAnswer {
         let moves = if moves.is_empty() { "no pods".to_owned() } else { moves.join(", ") };
         let _ = writeln!(text, "drain of {}: {moves}", names.join(", "));
         let _ = writeln!(text, "by {}", karpenter_label(&self.karpenter, &self.karpenter_source, &self.feature_gates));
-        let before =
-            self.per_hour.map_or_else(|| "at prices that are not known".to_owned(), |per_hour| money(currency, per_hour));
+        let before = self
+            .per_hour
+            .map_or_else(|| "at prices that are not known".to_owned(), |per_hour| money(currency, per_hour));
         let launched = match self.launched_per_hour {
             cost if cost > 0.0 => format!("new nodes cost {} an hour", money(currency, cost)),
             _ => "nothing is launched".to_owned(),

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_keep_three_or_four_digits_and_never_show_sixty_seconds() {
+    fn durations_have_three_or_four_digits() {
         let cases = [
             (0.0, "0 s"),
             (0.000_41, "0.41 ms"),
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn prices_keep_four_decimals_and_none_reads_as_free() {
+    fn hourly_prices_keep_four_decimals() {
         assert_eq!(hourly(Currency::Usd, 0.163_2), "$0.1632");
         assert_eq!(hourly(Currency::Cny, 98.32), "¥98.3200");
         assert_eq!(hourly(Currency::Usd, 0.000_01), "$0.000010000");

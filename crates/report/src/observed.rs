@@ -61,8 +61,11 @@ fn figures(figures: &Figures, width: Option<usize>, text: &mut String) {
         lines.push(format!("nodes: {hours:.1} node-hours, {spot:.1} of them Spot; {most} at most"));
     }
     if let Some(launches) = figures.launches {
-        let ends: Vec<String> =
-            figures.disruptions.iter().map(|disruption| format!("{} {}", rounded(disruption.nodes), disruption.reason)).collect();
+        let ends: Vec<String> = figures
+            .disruptions
+            .iter()
+            .map(|disruption| format!("{} {}", rounded(disruption.nodes), disruption.reason))
+            .collect();
         let ends = if ends.is_empty() { String::new() } else { format!("; removed: {}", ends.join(", ")) };
         lines.push(format!("launches: {}{ends}", rounded(launches)));
     }

@@ -95,7 +95,8 @@ pub fn served_head(page: &mut Html, title: &str, styles: &[&str], scripts: &[&st
 
 fn head_of(page: &mut Html, title: &str, (styles, scripts): (&[&str], &[&str]), served: bool) {
     let style = format!("\n{}", styles.concat());
-    let policy = policy::content_security_policy(&style, (!scripts.is_empty()).then(|| script_text(scripts)).as_deref(), served);
+    let policy =
+        policy::content_security_policy(&style, (!scripts.is_empty()).then(|| script_text(scripts)).as_deref(), served);
     page.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n");
     page.raw(&format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\"/>\n"));
     page.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n");
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn series_and_marks_stand_out_in_light_and_in_dark() {
+    fn series_colours_have_contrast_in_both_themes() {
         assert_eq!(series().len(), 9);
         for dark in [false, true] {
             let grounds = ["page", "card"].map(|ground| shade(ground, dark));

@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_percentile_is_the_value_at_the_nearest_rank() {
+    fn percentile_uses_nearest_rank() {
         let of_five = spans([50, 15, 40, 20, 35]);
         let at = |percent| of_five.percentile(percent).map(SimDuration::as_secs);
         assert_eq!(

@@ -116,7 +116,7 @@ mod tests {
     use crate::domain::HourlyRate;
 
     #[test]
-    fn memory_is_in_gib_and_a_saving_is_a_share_of_on_demand() {
+    fn memory_shows_gib_and_saving_shows_share() {
         assert_eq!((gib(512).as_str(), gib(16_384).as_str()), ("0.5 GiB", "16 GiB"));
         let rate = HourlyRate::from_nanos;
         assert_eq!(saving(rate(62_300_000), rate(163_200_000)), Some(0.618_26));

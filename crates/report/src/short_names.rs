@@ -97,14 +97,14 @@ mod tests {
     }
 
     #[test]
-    fn names_that_have_room_or_differ_when_cut_are_cut_as_before() {
+    fn distinct_short_names_are_cut_in_the_middle() {
         let names = ["web/frontend", "web/checkout", "web/frontend"];
         assert_eq!(apart(&names, 7, without_namespace), ["fro\u{2026}end", "che\u{2026}out", "fro\u{2026}end"]);
         assert_eq!(apart(&names, 12, without_namespace), names);
     }
 
     #[test]
-    fn names_that_would_read_the_same_keep_what_differs() {
+    fn names_equal_after_cutting_keep_differences() {
         let names = ["shop/workload-1-with-a-long-name", "shop/workload-2-with-a-long-name"];
         let short = apart(&names, 16, without_namespace);
         assert_eq!(short, ["shop/w\u{2026}1\u{2026}ng-name", "shop/w\u{2026}2\u{2026}ng-name"]);

@@ -103,7 +103,8 @@ pub fn workloads(outcome: &Outcome, output: &mut Output<'_>) -> io::Result<()> {
         made_anew::merged(sample, &firsts).into_iter().map(|workload_sample| {
             let counts = [workload_sample.replicas_desired, workload_sample.replicas_ready];
             let rates = [workload_sample.requests_per_second, workload_sample.cpu_used_milli].map(f64::to_bits);
-            let latencies = [workload_sample.latency_mean_seconds, workload_sample.latency_p99_seconds].map(|latency_mean_seconds| latency_mean_seconds.map(f64::to_bits));
+            let latencies = [workload_sample.latency_mean_seconds, workload_sample.latency_p99_seconds]
+                .map(|latency_mean_seconds| latency_mean_seconds.map(f64::to_bits));
             (sample.at, workload_sample.workload.index(), (counts, rates, latencies))
         })
     });
@@ -181,11 +182,9 @@ pub fn queues(outcome: &Outcome, output: &mut Output<'_>) -> io::Result<()> {
         ("arrivals_per_second", Kind::Number),
         ("processed_per_second", Kind::Number),
     ];
-    let states = outcome
-        .record
-        .samples
-        .iter()
-        .flat_map(|sample| outcome.queues.iter().zip(&sample.queues).map(|(queue, this_queue)| (sample.at, queue, this_queue)));
+    let states = outcome.record.samples.iter().flat_map(|sample| {
+        outcome.queues.iter().zip(&sample.queues).map(|(queue, this_queue)| (sample.at, queue, this_queue))
+    });
     table(output, &columns, states, |(at, queue, item), row| {
         row.at(at)
             .text(&queue.name)

@@ -111,7 +111,8 @@ fn cost(summary: &Summary, lines: &mut Vec<String>) {
         ));
     }
     let parts = |parts: &[Part]| {
-        let parts: Vec<String> = parts.iter().map(|this_part| format!("{} {}", this_part.name, part(this_part.amount))).collect();
+        let parts: Vec<String> =
+            parts.iter().map(|this_part| format!("{} {}", this_part.name, part(this_part.amount))).collect();
         parts.join(", ")
     };
     lines.push(format!("{:<LABEL$}{}", "  of it", parts(&cost.by_item)));
@@ -166,12 +167,14 @@ fn pods(summary: &Summary, width: Option<usize>, lines: &mut Vec<String>) {
 
 /// The workloads whose pods waited longest, placeholders left out; none where one workload is all there is.
 fn longest_waits(summary: &Summary) -> Vec<&WorkloadWaits> {
-    let mut all: Vec<&WorkloadWaits> = summary.pods.by_workload.iter().filter(|workload| !workload.placeholder).collect();
+    let mut all: Vec<&WorkloadWaits> =
+        summary.pods.by_workload.iter().filter(|workload| !workload.placeholder).collect();
     if all.len() < 2 {
         return Vec::new();
     }
     all.retain(|item| item.waits.waited > 0);
-    let p95 = |workload_waits: &WorkloadWaits| workload_waits.waits.wait_for_node.map_or(0.0, |spans| spans.p95_seconds);
+    let p95 =
+        |workload_waits: &WorkloadWaits| workload_waits.waits.wait_for_node.map_or(0.0, |spans| spans.p95_seconds);
     all.sort_by(|a, b| p95(b).total_cmp(&p95(a)).then_with(|| a.workload.cmp(&b.workload)));
     all.truncate(WORKLOADS_MAX);
     all

@@ -26,7 +26,8 @@ pub fn paired<'d>(
     let is_added = |document: &&Document| document.file.as_deref() == Some(ADDED);
     let mut of_files = before.iter().filter(move |item| !is_added(item));
     after.iter().map(move |document| {
-        let same = || before.iter().filter(is_added).find(|one| one.content.object_name() == document.content.object_name());
+        let same =
+            || before.iter().filter(is_added).find(|one| one.content.object_name() == document.content.object_name());
         (if is_added(&document) { same() } else { of_files.next() }, document)
     })
 }
@@ -296,13 +297,20 @@ mod tests {
         let shown: Vec<String> = before
             .differences(&after)
             .into_iter()
-            .map(|difference| format!("{} {:?} {:?}", difference.path, difference.before.unwrap_or_default(), difference.after.unwrap_or_default()))
+            .map(|difference| {
+                format!(
+                    "{} {:?} {:?}",
+                    difference.path,
+                    difference.before.unwrap_or_default(),
+                    difference.after.unwrap_or_default()
+                )
+            })
             .collect();
         assert_eq!(shown, ["a.b \"1\" \"2\"", "a.c \"[x]\" \"[x, y]\"", "a.e.f \"\" \"1\"", "d \"1\" \"\""]);
     }
 
     #[test]
-    fn quotes_that_mean_nothing_are_no_difference_and_those_that_do_are() {
+    fn only_meaningful_quotes_are_differences() {
         let of = |one: &str, other: &str| read(one).differences(&read(other)).len();
         assert_eq!(of("a: [spot, c6i]\n", "a: [\"spot\", 'c6i']\n"), 0);
         assert_eq!(of("a: 6\n", "a: '6'\n"), 1);

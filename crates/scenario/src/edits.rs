@@ -109,7 +109,8 @@ impl Edit {
                 .help("name the new object, for example `NodePool[burst]={spec: ...}`; `[+]` appends to a list"));
         }
         let is_one = object.as_ref().and_then(|object| object.name.as_deref()).is_some_and(|name| name != ALL);
-        let is_map = || value_of(&source).is_ok_and(|value| value.is_some_and(|value| matches!(value.kind, NodeKind::Map(_))));
+        let is_map =
+            || value_of(&source).is_ok_and(|value| value.is_some_and(|value| matches!(value.kind, NodeKind::Map(_))));
         if steps.is_empty() && !(is_one && is_map()) {
             return Err(ScenarioError::new(format!("`{}` is an object, not a value inside it", shown(path))).help(
                 "append the path to the value, for example `.spec.replicas`, or pass the whole object as a map",
@@ -537,7 +538,7 @@ kind: NodePool\nmetadata: {name: b}\nspec: {disruption: {}}\n";
     }
 
     #[test]
-    fn a_star_is_every_item_that_has_what_leads_there() {
+    fn star_edit_applies_to_matching_items() {
         let loads = "load: [{cpu: {csv: a}}, {requests: {csv: b}}, {cpu: {csv: c, scale: 2}}]\n";
         edited(loads, "load[*].cpu.scale=5", |documents, found| {
             let items = documents[0].get("load").unwrap().items();
@@ -581,7 +582,7 @@ kind: NodePool\nmetadata: {name: b}\nspec: {disruption: {}}\n";
     }
 
     #[test]
-    fn a_value_changes_in_the_object_that_is_named() {
+    fn edit_changes_only_the_named_object() {
         let path = ["spec", "disruption", "consolidateAfter"];
         edited(OBJECTS, "NodePool[b].spec.disruption.consolidateAfter=5m", |documents, found| {
             assert!(found);
@@ -595,7 +596,7 @@ kind: NodePool\nmetadata: {name: b}\nspec: {disruption: {}}\n";
     }
 
     #[test]
-    fn a_name_that_objects_of_several_namespaces_have_needs_its_namespace() {
+    fn ambiguous_object_name_needs_namespace() {
         let objects =
             [("Deployment", "tiny"), ("Deployment", "shop/tiny"), ("Deployment", "shop/web"), ("NodePool", "tiny")];
         let objects = objects.map(|(kind, name)| (kind.to_owned(), name.to_owned())).into();
@@ -615,7 +616,7 @@ kind: NodePool\nmetadata: {name: b}\nspec: {disruption: {}}\n";
     }
 
     #[test]
-    fn items_are_chosen_by_name_and_dotted_keys_in_brackets() {
+    fn edit_selects_items_by_name_and_bracketed_keys() {
         edited(OBJECTS, "NodePool[a].spec.reqs[k/x].values=[b, c]", |documents, _| {
             let items = documents[0].get("spec").unwrap().get("reqs").unwrap().items();
             assert_eq!(items[0].get("values").unwrap().items().len(), 2);

@@ -141,7 +141,7 @@ mod tests {
     use super::{Place, Render, ScenarioError};
 
     #[test]
-    fn a_place_far_into_a_line_is_shown_with_its_column() {
+    fn error_far_into_line_shows_column() {
         let text = format!("{}WRONG{}", "a".repeat(5_000), "b".repeat(5_000));
         let place = Place::new("a.yaml", &text, 5_000, 5);
         let rendered = ScenarioError::new("wrong").at(Some(place)).because("here").render();

@@ -102,7 +102,11 @@ pub fn stated(path: &Path, limits: &Limits) -> Result<BTreeSet<String>, Scenario
 ///
 /// # Errors
 /// As [`load`].
-pub fn of_texts(name: &str, held: &InMemoryFiles, catalog: &Catalog) -> Result<(Scenario, Vec<Warning>), ScenarioError> {
+pub fn of_texts(
+    name: &str,
+    held: &InMemoryFiles,
+    catalog: &Catalog,
+) -> Result<(Scenario, Vec<Warning>), ScenarioError> {
     load_whole(Path::new(name), catalog, &Limits::default(), (&[], Some(held)), None)
 }
 

@@ -421,7 +421,9 @@ impl Program {
             Self::Kubernetes => minors(KubernetesVersion::OLDEST),
             Self::ClusterAutoscaler => minors(ClusterAutoscalerVersion::OLDEST),
             Self::Keda => vec![KEDA.to_owned()],
-            Self::VerticalPodAutoscaler => VerticalPodAutoscalerVersion::all().map(|autoscaler_version| autoscaler_version.to_string()).collect(),
+            Self::VerticalPodAutoscaler => {
+                VerticalPodAutoscalerVersion::all().map(|autoscaler_version| autoscaler_version.to_string()).collect()
+            }
         }
     }
 }

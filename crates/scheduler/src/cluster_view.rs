@@ -514,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_are_listed_zone_by_zone_in_turn_and_by_arrival_within_a_zone() {
+    fn nodes_are_listed_round_robin_by_zone() {
         let mut view = ClusterView::default();
         for (id, zone) in ["a", "a", "b", "c", "a", "b"].into_iter().enumerate() {
             view.add_node(NodeId::from_index(id), node_in(zone));
@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_are_there_have_the_new_labels_of_their_namespace() {
+    fn existing_pods_follow_new_namespace_labels() {
         let team = |name: &str| Labels::new().with("team", name);
         let mut view = ClusterView::new(Vec::new(), [(well_known::DEFAULT, team("b"))]);
         let shape = view.shape(well_known::DEFAULT, &Arc::new(PodSpec::default()), None);
@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn a_removed_node_takes_its_pods_and_nominations_along() {
+    fn removed_node_drops_pods_and_nominations() {
         let mut view = ClusterView::default();
         view.add_node(NodeId(0), node_in("a"));
         let shape = view.shape(well_known::DEFAULT, &Arc::new(PodSpec::default()), None);

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_node_helps_a_pod_without_room_only_if_it_fits_there() {
+    fn new_node_helps_pod_only_if_it_fits() {
         for (milli_cpu, helps) in [(2_000, true), (500, false)] {
             let (view, pod) = view_with(node(milli_cpu), asks(1_000));
             let event = ClusterEvent::NodeAdded(NodeId(0));
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_not_ready_taint_going_away_helps_who_did_not_tolerate_it() {
+    fn removed_not_ready_taint_helps_intolerant_pods() {
         let (view, pod) = view_with(node(2_000), asks(1_000));
         let taints = vec![Taint::new(well_known::TAINT_NOT_READY, TaintEffect::NoSchedule)];
         let tainted = SchedulerNode { taints, ..node(2_000) };
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_removed_node_helps_only_pods_that_spread_kept_waiting() {
+    fn removed_node_helps_only_spread_pods() {
         let zoned = SchedulerNode { labels: Labels::new().with(well_known::ZONE, "a"), ..node(2_000) };
         let (view, pod) = view_with(node(2_000), asks(1_000));
         let removed = ClusterEvent::NodeRemoved { before: &zoned };
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_ended_helps_who_wanted_its_room_and_nobody_who_lacked_a_label() {
+    fn finished_pod_helps_only_pods_lacking_resources() {
         let (view, pod) = view_with(node(2_000), asks(1_000));
         let gone = ClusterEvent::PodGone(pod.shape);
         assert!(may_help(&view, gone, by(Plugin::NodeResourcesFit), &pod));

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_on_all_addresses_conflicts_with_the_same_port_on_any() {
+    fn wildcard_host_port_conflicts_on_any_address() {
         let port =
             |ip: &str, protocol: &str| HostPort { port: 8_080, protocol: Symbol::new(protocol), ip: Symbol::new(ip) };
         assert!(ports_conflict(&port("", "TCP"), &port("10.0.0.1", "TCP")));

@@ -114,7 +114,7 @@ mod tests {
     use super::{TieBreak, feasible_nodes_to_find};
 
     #[test]
-    fn the_heap_does_not_always_pick_the_first_of_the_best() {
+    fn heap_tie_break_does_not_always_pick_first() {
         for (totals, picked) in [
             (&[5, 5, 5][..], 0),
             (&[1, 5, 5], 1),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_is_the_one_that_a_heap_built_by_swapping_has() {
+    fn heap_root_matches_built_heap() {
         let mut state = 5;
         for length in 1..200_usize {
             let totals: Vec<i64> = (0..length).map(|_| (super::next_random(&mut state) % 4) as i64).collect();
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn random_picks_are_even_and_the_same_for_the_same_seed() {
+    fn random_tie_break_is_even_and_reproducible() {
         let totals = [7, 3, 7, 7];
         let mut picks = [0; 4];
         for seed in 0..3_000 {

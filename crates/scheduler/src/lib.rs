@@ -38,7 +38,7 @@ pub use evaluation::{Evaluation, NodeEvaluation, evaluate};
 pub use host::{TieBreak, feasible_nodes_to_find};
 pub use node::{NodeImage, SchedulerNode};
 pub use plugins::{Plugin, PluginSet, Reason, Rejection, Unschedulable};
-pub use predicates::{Predicates, FreeCapacity};
+pub use predicates::{FreeCapacity, Predicates};
 pub use preemption::{BudgetState, NoPreemption, Preemption};
 pub use shape::{PodShape, ShapeId};
 pub use topology_state::HARD_POD_AFFINITY_WEIGHT;

@@ -363,7 +363,7 @@ mod tests {
     use nodecast_model::domain::{KubernetesVersion, ResourceName, Symbol, Taint, TaintEffect};
 
     #[test]
-    fn the_message_counts_nodes_by_reason_and_names_the_taint_up_to_1_34() {
+    fn failure_message_counts_nodes_by_reason() {
         let taint =
             Taint { value: Symbol::new("gpu"), ..Taint::new(Symbol::new("dedicated"), TaintEffect::NoSchedule) };
         let other = Taint::new(well_known::TAINT_NOT_READY, TaintEffect::NoSchedule);
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_set_lists_its_plugins_in_filter_order() {
+    fn plugin_set_is_in_filter_order() {
         let set: PluginSet = [Plugin::InterPodAffinity, Plugin::NodeName].into_iter().collect();
         assert!(set.contains(Plugin::NodeName) && !set.contains(Plugin::NodePorts));
         assert_eq!(format!("{set:?}"), "{NodeName, InterPodAffinity}");

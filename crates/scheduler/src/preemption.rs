@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn only_as_many_pods_go_as_must_and_the_least_important_first() {
+    fn preemption_evicts_fewest_lowest_priority_pods() {
         let mut fixture = Fixture::with_nodes(1);
         let _older = fixture.run(0, "a", 0, 2);
         let younger = fixture.run(0, "a", 0, 2);
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn the_node_whose_most_important_victim_matters_least_is_taken() {
+    fn preemption_picks_node_with_lowest_victim_priority() {
         let mut fixture = Fixture::with_nodes(3);
         fixture.run(0, "a", 5, 4);
         let pause = fixture.run(1, "pause", -10, 4);
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_turns_the_choice_but_does_not_forbid_it() {
+    fn pdb_influences_but_does_not_forbid_preemption() {
         let mut fixture = Fixture::with_nodes(2);
         let protected = fixture.run(0, "guarded", 0, 4);
         let free = fixture.run(1, "a", 5, 4);
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn equals_are_never_evicted_and_the_message_counts_nodes() {
+    fn equal_priority_pods_are_never_preempted() {
         let mut fixture = Fixture::with_nodes(2);
         fixture.run(0, "a", 10, 4);
         fixture.run(1, "a", 0, 1);

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn backoff_ends_with_the_window_of_a_second_since_1_33_and_to_the_moment_before() {
+    fn backoff_ends_with_second_window_since_1_33() {
         let at = |millis| SimTime::ZERO + SimDuration::from_millis(millis);
         let phase = SimDuration::from_millis(300);
         let expiry =

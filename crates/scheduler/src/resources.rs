@@ -27,7 +27,8 @@ pub(super) fn fits(shape: &PodShape, node: &NodeEntry) -> Result<(), Rejection> 
     let (requests, offered, used) = (&shape.requests, &node.allocatable, &node.requested);
     check(ResourceName::CPU, requests.milli_cpu, offered.milli_cpu, used.milli_cpu);
     check(ResourceName::MEMORY, requests.memory, offered.memory, used.memory);
-    let (request, storage, used_storage) = (requests.ephemeral_storage, offered.ephemeral_storage, used.ephemeral_storage);
+    let (request, storage, used_storage) =
+        (requests.ephemeral_storage, offered.ephemeral_storage, used.ephemeral_storage);
     check(ResourceName::EPHEMERAL_STORAGE, request, storage, used_storage);
     for &(name, request) in &shape.extended {
         check(name, request, node.node.allocatable.get(name), node.extended.get(name));
@@ -140,7 +141,8 @@ pub(super) fn balanced_score(version: KubernetesVersion, shape: &PodShape, node:
         return None;
     }
     let (offered, used, requests) = (&node.allocatable, &node.requested, &shape.requests);
-    let with_pod = balance(used.milli_cpu + requests.milli_cpu, offered.milli_cpu, used.memory + requests.memory, offered.memory);
+    let with_pod =
+        balance(used.milli_cpu + requests.milli_cpu, offered.milli_cpu, used.memory + requests.memory, offered.memory);
     if !version.has(KubernetesBehaviour::SchedulerBalanceChange) {
         return Some(with_pod);
     }
@@ -188,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn least_allocated_and_balance_agree_with_values_computed_by_hand() {
+    fn least_allocated_scores_match_hand_calculation() {
         let until_1_35 = KubernetesVersion::from_minor(35).unwrap();
         for (offered, used, pair, least, balance_before, balance_since) in [
             ((4_000, 16), (0, 0), (1_000, 2), 81, 93, 71),
@@ -205,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn most_allocated_prefers_the_fuller_node_and_a_falling_polygon_the_emptier() {
+    fn most_allocated_prefers_fuller_node() {
         let (empty, half) = (node(4_000, 16, 0, 0), node(4_000, 16, 2_000, 8));
         let most = FitScoring { strategy: FitStrategy::MostAllocated, ..FitScoring::default() };
         let shape = pod(1_000, 4);
@@ -223,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_without_requests_have_no_balance_since_1_33() {
+    fn pods_without_requests_skip_balance_since_1_33() {
         let shape = PodShape::new(well_known::DEFAULT, &Arc::new(PodSpec::default()), PeerId(0), None, |_| 0);
         let node = node(4_000, 16, 1_000, 0);
         assert_eq!(balanced_score(KubernetesVersion::default(), &shape, &node), None);

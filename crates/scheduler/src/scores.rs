@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn scores_from_the_table_equal_scores_worked_out_one_by_one() {
+    fn table_scores_equal_individual_scores() {
         let raw = [3, 5, NOT_SPREAD, 3, 4, 900];
         for range in [(3, 5), (3, 900)] {
             let mut totals = [0; 6];

@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_without_requests_counts_a_tenth_of_a_cpu_and_200_mebibytes_in_scores_only() {
+    fn missing_requests_have_defaults_only_in_scores() {
         let cpu_only = Container { requests: Resources::new().with(ResourceName::CPU, 250), ..Container::default() };
         let shape = shape(PodSpec { containers: vec![cpu_only, Container::default()], ..PodSpec::default() }, None);
         assert_eq!((shape.requests.milli_cpu, shape.requests.memory), (250, 0));
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn built_in_constraints_apply_only_to_pods_without_any_and_with_something_to_count() {
+    fn default_spread_applies_to_pods_without_constraints() {
         let app = LabelSelector { match_labels: Labels::new().with("app", "web"), ..LabelSelector::default() };
         assert_eq!(shape(PodSpec::default(), Some(app)).soft_spread.len(), 2);
         assert!(shape(PodSpec::default(), None).soft_spread.is_empty());

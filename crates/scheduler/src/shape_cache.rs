@@ -195,7 +195,8 @@ impl ShapeCache {
         if let Err(rejection) = self.check_rivals(view, slot, rivals) {
             return Some(rejection);
         }
-        let refuses_before = |rejection: &&Rejection| self.state.as_ref().is_some_and(|state| state.refuses_before(rejection));
+        let refuses_before =
+            |rejection: &&Rejection| self.state.as_ref().is_some_and(|state| state.refuses_before(rejection));
         if let Some(refusal) = self.known.refusal(&self.shape, slot, entry).filter(|refusal| !refuses_before(refusal)) {
             return Some(refusal.clone());
         }

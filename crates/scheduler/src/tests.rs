@@ -258,8 +258,12 @@ fn assert_nothing_broken(view: &ClusterView, pod: &PendingPod, node: NodeId) {
             }
         }
     }
-    let constraints: Vec<&TopologySpread> =
-        shape.spec.topology_spread.iter().filter(|c| c.when_unsatisfiable == WhenUnsatisfiable::DoNotSchedule).collect();
+    let constraints: Vec<&TopologySpread> = shape
+        .spec
+        .topology_spread
+        .iter()
+        .filter(|c| c.when_unsatisfiable == WhenUnsatisfiable::DoNotSchedule)
+        .collect();
     for constraint in &constraints {
         let mut counts: BTreeMap<Symbol, i64> = BTreeMap::new();
         for entry in &entries {
@@ -424,7 +428,7 @@ proptest! {
 }
 
 #[test]
-fn remembering_nodes_changes_no_decision_in_a_sampled_cluster() {
+fn node_cache_does_not_change_decisions() {
     let palette: Vec<u64> = (1..30).map(|seed| seed * 7_919).collect();
     let mut story = Story::new(SchedulerConfig::default(), &palette);
     let mut dice = Dice(1);
@@ -439,7 +443,7 @@ fn remembering_nodes_changes_no_decision_in_a_sampled_cluster() {
 }
 
 #[test]
-fn shapes_forgotten_for_want_of_room_are_worked_out_anew() {
+fn evicted_shapes_are_recomputed() {
     let mut view = ClusterView::default();
     for index in 0..3 {
         view.add_node(NodeId(index), random_node(Dice(u64::from(index) * 31 + 5), index as usize));

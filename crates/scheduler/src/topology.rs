@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_without_hostname_label_is_its_own_host_but_lacks_any_other_label() {
+    fn node_without_hostname_label_is_its_host() {
         let mut keys = TopologyKeys::default();
         let host = keys.index(well_known::HOSTNAME, std::iter::empty());
         let rack = keys.index(Symbol::new("rack"), std::iter::empty());

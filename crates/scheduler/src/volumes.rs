@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_volume_keeps_its_pod_in_its_zone() {
+    fn bound_volume_keeps_pod_in_zone() {
         let mut view = view(&["a", "b"], 9);
         let there = shape(&mut view, PodVolumes { bound: vec![in_zone("b")], ..PodVolumes::default() });
         assert_eq!(place(&view, there), Ok(NodeId(1)));
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn no_node_takes_a_pod_whose_claim_is_not_there() {
+    fn pod_with_missing_claim_is_unschedulable() {
         let mut view = view(&["a", "b"], 9);
         let waiting = shape(&mut view, PodVolumes { missing: Some(Symbol::new("data")), ..PodVolumes::default() });
         let refusal = "0/2 nodes are available: persistentvolumeclaim \"data\" not found.";
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_for_one_pod_keeps_others_from_every_node_and_a_more_important_pod_takes_it() {
+    fn read_write_once_pod_claim_is_exclusive() {
         let mut view = view(&["a", "b"], 9);
         let claim = || PodVolumes { one_pod: vec![Symbol::new("data")], ..PodVolumes::default() };
         let this_shape = shape(&mut view, claim());
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_attaches_so_many_volumes_and_one_that_it_has_counts_once() {
+    fn node_volume_limit_counts_shared_volume_once() {
         let mut view = view(&["a"], 2);
         let pod_volumes = PodVolumes { own: vec![(well_known::EBS_DRIVER, 1)], ..PodVolumes::default() };
         let shared = (well_known::EBS_DRIVER, Symbol::new("shared"));

@@ -4,6 +4,6 @@ use agreement::kube_scheduler;
 use agreement::tally::assert_all_agree;
 
 #[test]
-fn filters_scores_and_the_best_nodes_agree_with_kube_scheduler() {
+fn filters_and_scores_match_kube_scheduler() {
     assert_all_agree(kube_scheduler::run, &["kube-scheduler"], 64);
 }

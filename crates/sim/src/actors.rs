@@ -7,6 +7,7 @@
 //! What must not live here: arithmetic that a real controller could use (the deciding crates), and the reading of files
 //! (`scenario`).
 
+mod actor_events;
 mod budgets;
 mod cluster_autoscaler;
 mod context;
@@ -34,7 +35,6 @@ mod memory_limits;
 mod metrics_server;
 mod names;
 mod namespaces;
-mod actor_events;
 mod node_autoscaler;
 mod node_groups;
 mod node_life;

@@ -4,16 +4,16 @@
 //!
 //! What must not live here: what happens at an event (`actors`), more than one simulation (experiments).
 
-mod balancers;
 mod ancillary_usage;
+mod balancers;
 mod checkers;
-mod run_summary;
 mod control_plane;
 mod draining;
 mod forecast;
 mod no_effect;
 mod resolve;
 mod rollouts;
+mod run_summary;
 mod unknown_load;
 mod usable_types;
 
@@ -186,7 +186,9 @@ fn concluded(simulation: Simulation<'_>, scenario: &Scenario, policy: &PolicyVar
 }
 
 /// What follows a simulation and never ends it.
-fn unstoppable<'p>(progress: &'p mut dyn FnMut(&Progress<'_>)) -> impl FnMut(&Progress<'_>) -> ControlFlow<()> + use<'p> {
+fn unstoppable<'p>(
+    progress: &'p mut dyn FnMut(&Progress<'_>),
+) -> impl FnMut(&Progress<'_>) -> ControlFlow<()> + use<'p> {
     |moment| {
         progress(moment);
         ControlFlow::Continue(())

@@ -81,7 +81,8 @@ impl SinglePass<'_> {
         if !taken_on {
             return nothing("it was not asked: no pass takes the pod on".to_owned());
         }
-        if let Some(refusal) = refusal_of(&self.plan, node_pool.name, self.asked.iter().position(|&asked| asked == pod)) {
+        if let Some(refusal) = refusal_of(&self.plan, node_pool.name, self.asked.iter().position(|&asked| asked == pod))
+        {
             return PoolVerdict::refused(node_pool.name, refusal, types);
         }
         if let PodOutcome::NewNode(claim) = outcome

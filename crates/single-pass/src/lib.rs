@@ -229,7 +229,8 @@ fn asking<R>(
         question.namespaces.iter().map(|(name, labels)| NamespaceView { name: *name, labels }).collect();
     let displaced: Vec<(usize, usize)> = asked.iter().filter_map(|&pod| question.pods[pod].leaves).collect();
     let nodes = question.nodes.iter().enumerate();
-    let bound: Vec<Vec<BoundPod<'_>>> = nodes.map(|(node, this_node)| bound_pods(&this_node.pods, node, &displaced)).collect();
+    let bound: Vec<Vec<BoundPod<'_>>> =
+        nodes.map(|(node, this_node)| bound_pods(&this_node.pods, node, &displaced)).collect();
     let nodes: Vec<NodeView<'_>> =
         question.nodes.iter().zip(&bound).map(|(node, pods)| node_view(node, pods, offered)).collect();
     let pods: Vec<PendingPod<'_>> = asked

@@ -211,7 +211,8 @@ impl PackingQuestion {
         let uses_reservations = Behaviour::for_release(karpenter).uses_reservations(setup.flags.gates);
         warn_of_pools(&node_pools, (&objects.node_classes, uses_reservations), &mut warnings);
         let (daemon_sets, daemons) = daemons(&objects, karpenter).into_iter().unzip();
-        let namespaces = Namespaces::from_objects([&objects]).with(listed.iter().map(|pod| pod.namespace)).into_iter().collect();
+        let namespaces =
+            Namespaces::from_objects([&objects]).with(listed.iter().map(|pod| pod.namespace)).into_iter().collect();
         let (pods, nodes, elsewhere) = split(&mut objects, listed, &mut warnings);
         if pods.is_empty() && nodes.iter().all(|node| node.pods.is_empty()) {
             return Err(without_pods(elsewhere));
@@ -302,7 +303,8 @@ impl PackingQuestion {
     /// daemons and static ones, are gone with it.
     #[must_use]
     pub fn repacked(mut self) -> Self {
-        let (anew, kept) = self.nodes.into_iter().partition(|node| node.node.labels.get(well_known::NODEPOOL).is_some());
+        let (anew, kept) =
+            self.nodes.into_iter().partition(|node| node.node.labels.get(well_known::NODEPOOL).is_some());
         (self.nodes, self.node_claims) = (kept, Vec::new());
         self.pods.retain(|pod| pod.leaves.is_none());
         let of_node = |pod: &NamedPod| matches!(pod.spec.owner, OwnerKind::DaemonSet | OwnerKind::Node);
@@ -366,7 +368,11 @@ fn whose(
             objects.node_classes.push(auto_mode::node_class(pool.node_class));
         }
     }
-    objects.daemon_sets.iter_mut().filter(|daemon_set| auto_mode::is_part_of_nodes(daemon_set)).for_each(auto_mode::keep_off);
+    objects
+        .daemon_sets
+        .iter_mut()
+        .filter(|daemon_set| auto_mode::is_part_of_nodes(daemon_set))
+        .for_each(auto_mode::keep_off);
     let kubernetes = karpenter.kubernetes;
     KarpenterSetup { kubernetes, ..KarpenterSetup::of_release(KarpenterVersion::AUTO_MODE, "EKS Auto Mode") }
 }

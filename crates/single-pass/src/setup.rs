@@ -45,8 +45,16 @@ impl KarpenterSetup {
     pub fn packing_options(&self) -> PackingOptions {
         let (behaviour, packing_options) = (Behaviour::for_release(self.release()), PackingOptions::default());
         PackingOptions {
-            preferences: if behaviour.knows_preference_policy { self.flags.preferences } else { packing_options.preferences },
-            min_values: if behaviour.knows_min_values_policy { self.flags.min_values } else { packing_options.min_values },
+            preferences: if behaviour.knows_preference_policy {
+                self.flags.preferences
+            } else {
+                packing_options.preferences
+            },
+            min_values: if behaviour.knows_min_values_policy {
+                self.flags.min_values
+            } else {
+                packing_options.min_values
+            },
             ..packing_options
         }
     }

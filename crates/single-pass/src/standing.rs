@@ -271,7 +271,13 @@ struct Builder {
 }
 
 impl Builder {
-    fn node(&mut self, this_node: &NodeWithPods, question: &PackingQuestion, claim: Option<&NodeClaimObject>, now: SimTime) {
+    fn node(
+        &mut self,
+        this_node: &NodeWithPods,
+        question: &PackingQuestion,
+        claim: Option<&NodeClaimObject>,
+        now: SimTime,
+    ) {
         let NodeWithPods { node, pods, volume_limits } = this_node;
         let (pools, classes) = (&question.node_pools, &question.node_classes);
         let missing = missing_labels(&node.labels, pools, classes, &question.region, question.karpenter);

@@ -24,7 +24,7 @@ fn groups(kind: &str, rest: &str) -> Result<Manifests, InputError> {
 }
 
 #[test]
-fn a_node_offers_the_disk_that_its_group_orders() {
+fn node_offers_disk_size_of_its_group() {
     for (rest, gib, pods) in [
         ("minSize: 0", 80, 29),
         ("volumeSize: 200", 200, 29),
@@ -42,7 +42,7 @@ fn a_node_offers_the_disk_that_its_group_orders() {
 }
 
 #[test]
-fn a_managed_group_takes_what_the_least_of_its_types_has_addresses_for() {
+fn managed_group_uses_smallest_pod_limit() {
     let managed = groups("managedNodeGroups", "minSize: 0").unwrap().node_groups.remove(0);
     let pods = |types: &[&str], addresses| {
         let facts: Vec<_> = types.iter().map(|name| facts(name)).collect();
@@ -72,7 +72,7 @@ fn a_managed_group_takes_what_the_least_of_its_types_has_addresses_for() {
 }
 
 #[test]
-fn images_say_how_many_pods_nodes_take_that_eks_does_not_boot() {
+fn image_decides_pod_limit_unless_eks_boots_node() {
     let types = [facts("m5.4xlarge")];
     for (kind, rest) in [
         ("nodeGroups", "minSize: 0"),

@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_latin_hypercube_uses_every_part_of_every_axis_once() {
+    fn latin_hypercube_uses_each_level_once() {
         let settings = sample(&axes(&["a=0..9", "b=0..9"]), 10, Sampling::LatinHypercube, 3).unwrap();
         for axis in 0..2 {
             let mut seen: Vec<&str> = settings.iter().map(|setting| setting[axis].1.as_str()).collect();

@@ -111,8 +111,10 @@ impl Baseline {
 
     /// The first policy that the baseline has of one of the scenarios `checked` and that none of the results `now` is of.
     pub fn gone(&self, checked: &[String], now: &[&ScenarioBaseline]) -> Option<&ScenarioBaseline> {
-        let is_there =
-            |scenario_baseline: &ScenarioBaseline| now.iter().any(|new| (&new.scenario, &new.policy) == (&scenario_baseline.scenario, &scenario_baseline.policy));
+        let is_there = |scenario_baseline: &ScenarioBaseline| {
+            now.iter()
+                .any(|new| (&new.scenario, &new.policy) == (&scenario_baseline.scenario, &scenario_baseline.policy))
+        };
         self.scenarios.iter().find(|scenario| checked.contains(&scenario.scenario) && !is_there(scenario))
     }
 
@@ -397,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn each_figure_is_held_to_its_own_tolerance_and_direction() {
+    fn each_metric_has_tolerance_and_direction() {
         let then = figures(&[("cost", 100.0), ("pending_p99", 10.0), ("cpu_requested", 0.5), ("launches", 3.0)]);
         let tolerances: BTreeMap<String, f64> = [("pending_p99".to_owned(), 0.5)].into();
         let baseline = Baseline::new(tolerances, vec![then]);
@@ -419,13 +421,16 @@ mod tests {
     }
 
     #[test]
-    fn a_workload_that_falls_silent_is_worse_though_response_times_are_better() {
+    fn silent_workload_is_worse_despite_faster_responses() {
         let then = figures(&[("request_p99", 2.0), ("requests_lost", 0.02), ("workloads_silent", 0.0)]);
         let baseline = Baseline::new(BTreeMap::new(), vec![then]);
         let now = figures(&[("request_p99", 1.0), ("requests_lost", 0.02), ("workloads_silent", 1.0)]);
         let movements = check(&baseline, &now, None).unwrap();
-        let worse: Vec<&str> =
-            movements.iter().filter(|movement| movement.standing == Standing::Worse).map(|movement| movement.figure).collect();
+        let worse: Vec<&str> = movements
+            .iter()
+            .filter(|movement| movement.standing == Standing::Worse)
+            .map(|movement| movement.figure)
+            .collect();
         assert_eq!(worse, ["workloads_silent"]);
         // What the baseline does not know nobody is held to.
         let older = Baseline::new(BTreeMap::new(), vec![figures(&[("request_p99", 2.0)])]);
@@ -433,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_of_the_baseline_that_is_gone_is_found() {
+    fn missing_baseline_policy_is_detected() {
         let other = ScenarioBaseline { policy: "q".into(), ..figures(&[]) };
         let baseline = Baseline::new(BTreeMap::new(), vec![figures(&[]), other.clone()]);
         let (now, checked) = (figures(&[]), ["s.yaml".to_owned()]);
@@ -456,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn a_baseline_that_knows_nothing_of_a_policy_says_so() {
+    fn baseline_without_policy_reports_it() {
         let baseline = Baseline::new(BTreeMap::new(), vec![figures(&[])]);
         assert_eq!(check(&baseline, &ScenarioBaseline { policy: "q".into(), ..figures(&[]) }, None), None);
         assert_eq!(baseline.flaw(), None);

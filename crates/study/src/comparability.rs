@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workload_that_answers_nothing_under_one_policy_alone_is_named() {
+    fn workload_failing_under_one_policy_is_reported() {
         let points = vec![
             point("before", 1, &["shop/dead", "shop/late"]),
             point("after", 1, &["shop/dead", "shop/tiny"]),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::comparability::Uneven;
 use super::deciding::{Deciding, deciding};
 use super::figures::FIGURES;
 use super::levels::{level_of, paired};
@@ -12,7 +13,6 @@ use super::points::Point;
 use super::sequential::Sequential;
 use super::statistics::{Estimate, Paired, share, unseen_share};
 use super::unfinished_work::{MEASURES, Measure};
-use super::comparability::Uneven;
 use crate::report::summary::{InputSummary, PROGRAM};
 
 /// Version of the form of `comparison.json`.

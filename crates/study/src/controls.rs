@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::axes::Setting;
 use super::recommendation::{
-    Allowance, Kind, BaselineFacts, Level, Lever, Requirements, is_guarded, levers, requirements, setting,
+    Allowance, BaselineFacts, Kind, Level, Lever, Requirements, is_guarded, levers, requirements, setting,
 };
 use crate::catalog::Region;
 use crate::domain::Symbol;

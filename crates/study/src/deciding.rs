@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn cost_decides_by_its_sign_and_then_its_size() {
+    fn cost_decides_by_sign_then_size() {
         let of_cost =
             |shift: f64| of_runs(|_| (10.0, 50.0, None), move |seed| (10.0 + shift + noise(seed), 50.0, None));
         let unclear = of_cost(0.3).unwrap();

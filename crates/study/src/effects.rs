@@ -35,7 +35,8 @@ pub fn digest(scenario: &Scenario, policy: &PolicyVariant, catalog: &Catalog) ->
     manifests.ingress_classes.clone_from(&policy.manifests.ingress_classes);
     manifests.node_groups.clone_from(&policy.manifests.node_groups);
     manifests.disruption_budgets.clone_from(&policy.manifests.disruption_budgets);
-    let mut policy_variant = PolicyVariant { name: String::new(), flags: None, manifests: Arc::new(manifests), ..policy.clone() };
+    let mut policy_variant =
+        PolicyVariant { name: String::new(), flags: None, manifests: Arc::new(manifests), ..policy.clone() };
     let is_karpenter = policy.autoscaler.is_karpenter();
     if !is_karpenter {
         policy_variant.interruption_queue = false;
@@ -50,7 +51,8 @@ pub fn digest(scenario: &Scenario, policy: &PolicyVariant, catalog: &Catalog) ->
     let judged = (name, warm_up, replications, objectives, output, assumptions);
     // No step holds what load balancers stand for: the bill reads it from the timeline.
     let applied = scenario.timeline.iter().filter_map(|item| Some((item.at, item.action.applied()?)));
-    let in_front: Vec<_> = applied.map(|(at, applied)| (at, &applied.services, &applied.ingresses, &applied.ingress_classes)).collect();
+    let in_front: Vec<_> =
+        applied.map(|(at, applied)| (at, &applied.services, &applied.ingresses, &applied.ingress_classes)).collect();
     let mut digest = Digest(FxHasher::default());
     digest.add(&judged)?;
     digest.add(&in_front)?;

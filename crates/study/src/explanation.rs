@@ -10,7 +10,7 @@ mod subjects;
 mod vertical;
 
 pub use groups::{GroupFigures, OptionFigures, RoundFigures, ScaleDownFigures, ScaleUpFigures};
-pub use moment::{StatedTime, MomentError};
+pub use moment::{MomentError, StatedTime};
 use serde::Serialize;
 pub use vertical::{ResourceFigures, VerticalFigures};
 

@@ -279,14 +279,24 @@ pub static FIGURES: &[Figure] = &[
         label: "cost of additional nodes in upgrades",
         unit: Unit::Money,
         less_is_better: Some(true),
-        of: |s| s.node_upgrades.iter().map(|node_upgrade| node_upgrade.extra_cost).reduce(|sum, extra_cost| sum + extra_cost),
+        of: |s| {
+            s.node_upgrades
+                .iter()
+                .map(|node_upgrade| node_upgrade.extra_cost)
+                .reduce(|sum, extra_cost| sum + extra_cost)
+        },
     },
     Figure {
         name: "upgrade_missing",
         label: "pods missing in upgrades, summed",
         unit: Unit::Seconds,
         less_is_better: Some(true),
-        of: |s| s.node_upgrades.iter().map(|node_upgrade| node_upgrade.missing_seconds).reduce(|sum, missing_seconds| sum + missing_seconds),
+        of: |s| {
+            s.node_upgrades
+                .iter()
+                .map(|node_upgrade| node_upgrade.missing_seconds)
+                .reduce(|sum, missing_seconds| sum + missing_seconds)
+        },
     },
 ];
 
@@ -393,7 +403,8 @@ fn messages_undone(summary: &Summary) -> Option<f64> {
 
 /// The share of all requests that still waited at the end, were given up or were refused.
 fn lost_requests(summary: &Summary) -> Option<f64> {
-    let lost: f64 = summary.requests.iter().map(|request| request.unanswered + request.timed_out + request.dropped).sum();
+    let lost: f64 =
+        summary.requests.iter().map(|request| request.unanswered + request.timed_out + request.dropped).sum();
     let all = lost + summary.requests.iter().map(|request| request.completed).sum::<f64>();
     (all > 0.0).then(|| lost / all)
 }

@@ -9,7 +9,7 @@ use crate::domain::{SimDuration, SimTime, WorkloadId};
 use crate::report::summary::InputSummary;
 use crate::scenario::manifests::Manifests;
 use crate::scenario::{Caveats, PolicyVariant, Scenario};
-use crate::simulation::{RunSizeEstimate, Resolved, Simulation, resolve};
+use crate::simulation::{Resolved, RunSizeEstimate, Simulation, resolve};
 use crate::world::World;
 
 /// By when everything has been applied that is there from the start; autoscalers have not acted by then.

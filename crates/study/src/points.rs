@@ -126,7 +126,8 @@ fn at_zero(summary: &Summary) -> BTreeMap<String, f64> {
 
 /// The workloads that were sent requests and answered none of them.
 fn silent(summary: &Summary) -> Vec<String> {
-    let silent = summary.requests.iter().filter(|request| request.completed <= 0.0 && request.unanswered_share() == Some(1.0));
+    let silent =
+        summary.requests.iter().filter(|request| request.completed <= 0.0 && request.unanswered_share() == Some(1.0));
     silent.map(|silent| silent.workload.clone()).collect()
 }
 

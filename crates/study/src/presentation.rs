@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comparison_that_was_stopped_names_the_seeds_that_were_run() {
+    fn stopped_comparison_lists_finished_seeds() {
         assert_eq!(seeds_of(3, &[7, 8, 9]), "seeds 7 to 9");
         assert_eq!(seeds_of(300, &[7, 8, 9]), "seeds 7 to 9");
         assert_eq!(seeds_of(300, &[7, 8, 10]), "some of seeds 7 to 10");
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_has_room_stays_as_it_is() {
+    fn table_with_enough_width_is_unchanged() {
         // 4 characters, then 5, 7 and 5 with three spaces before each.
         assert_eq!(aligned_within(&rows(), 1, None)[0].chars().count(), 30);
         for width in [Some(30), Some(200)] {
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_without_room_come_below_with_their_labels_again() {
+    fn overflowing_columns_repeat_below_with_labels() {
         let lines = ["mean     one   another", "cost   $1.25        $2", "", "mean   third", "cost   $3.50"];
         assert_eq!(aligned_within(&rows(), 1, Some(29)), lines);
         let lines =

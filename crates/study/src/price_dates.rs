@@ -69,7 +69,7 @@ mod tests {
     use crate::simulation::outcome::UNPRICED;
 
     #[test]
-    fn the_oldest_and_the_newest_price_of_all_runs_are_told() {
+    fn price_dates_show_oldest_and_newest() {
         let cases: [(&[&str], &str); 7] = [
             (&[], ""),
             (&[UNPRICED, UNPRICED], UNPRICED),

@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_question_beyond_all_memory_is_refused() {
+    fn oversized_question_part_is_rejected() {
         for replications in [u32::MAX, 6_000_000] {
             let question = Question { replications, ..question() };
             let part = Part::new(question, Shard { number: 1, count: 1 }, Vec::new());
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_make_the_whole_in_any_order_and_through_their_files() {
+    fn question_parts_merge_in_any_order() {
         let through_file = |(name, part): (String, Part)| {
             let json = serde_json::to_string(&part).unwrap();
             let back: Part = serde_json::from_str(&json).unwrap();
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told_with_the_file_whether_or_not_the_checksum_was_made_again() {
+    fn damaged_part_is_reported_with_its_file() {
         type Harm = fn(&mut Part);
         let harms: [(Harm, &str); 7] = [
             (|part| part.points[0].1.figures[0] = Some(-5.0), "`cost` is -5"),

@@ -63,16 +63,20 @@ impl Open {
             })
             .collect();
         let front = |wanted: &dyn Fn(&Contender<'_>) -> bool| -> Vec<&Contender<'_>> {
-            let values: Vec<_> =
-                contenders.iter().map(|contender| contender.means.filter(|_| contender.is_comparable && wanted(contender))).collect();
+            let values: Vec<_> = contenders
+                .iter()
+                .map(|contender| contender.means.filter(|_| contender.is_comparable && wanted(contender)))
+                .collect();
             pareto_front(&values).into_iter().filter_map(|place| contenders.get(place)).collect()
         };
         let (of_all, of_meeting) = (front(&|_| true), front(&|contender| contender.meets == Some(true)));
         let is_worse = |contender: &Contender<'_>| {
             let rivals = if may_meet(contender) { &of_meeting } else { &of_all };
-            !contender.is_comparable || rivals.iter().any(|rival| is_beaten(contender, rival, [cost, latency], confidence))
+            !contender.is_comparable
+                || rivals.iter().any(|rival| is_beaten(contender, rival, [cost, latency], confidence))
         };
-        let out: Vec<usize> = contenders.iter().filter(|contender| is_worse(contender)).map(|contender| contender.number).collect();
+        let out: Vec<usize> =
+            contenders.iter().filter(|contender| is_worse(contender)).map(|contender| contender.number).collect();
         for number in out {
             self.0[number] = false;
         }
@@ -84,7 +88,8 @@ fn comparable(groups: &[Group<'_>], numbers: &[usize], confidence: f64) -> Vec<b
     let mut all = vec![true; numbers.len()];
     for measure in &MEASURES {
         let Some((figure, _)) = find(measure.figure) else { continue };
-        let means = numbers.iter().filter_map(|number| Some((level_of(&groups[*number].points, figure)?.mean, *number)));
+        let means =
+            numbers.iter().filter_map(|number| Some((level_of(&groups[*number].points, figure)?.mean, *number)));
         let Some((_, best)) = means.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))) else { continue };
         for (place, number) in numbers.iter().enumerate() {
             let more = difference(&groups[best].points, &groups[*number].points, figure, confidence);

@@ -28,7 +28,7 @@ pub use commitments::{
     ALL_FAMILIES, CurvePoint, FamilyCurve, LongerTerm, curves, dearest_family, hours, lever as commitments_lever,
 };
 pub(crate) use levers::dearest;
-pub use levers::{Kind, BaselineFacts, Level, Lever, Requirements, Terms, levers, requirements, setting};
+pub use levers::{BaselineFacts, Kind, Level, Lever, Requirements, Terms, levers, requirements, setting};
 pub use limits::{Limit, limits, measures, missing_more, strain};
 pub use lines::{LargeLine, LeverResult, LineLever, largest_lines};
 pub use risks::{Risk, risk};

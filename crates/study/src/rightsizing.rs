@@ -76,8 +76,10 @@ pub type Owner = (&'static str, ObjectName);
 
 /// Deployments and StatefulSets of the manifests with their templates.
 fn templates(manifests: &Manifests) -> impl Iterator<Item = (Owner, &Arc<PodSpec>)> {
-    let deployments = manifests.deployments.iter().map(|deployment| (("Deployment", deployment.name), &deployment.template));
-    let sets = manifests.stateful_sets.iter().map(|stateful_set| (("StatefulSet", stateful_set.name), &stateful_set.template));
+    let deployments =
+        manifests.deployments.iter().map(|deployment| (("Deployment", deployment.name), &deployment.template));
+    let sets =
+        manifests.stateful_sets.iter().map(|stateful_set| (("StatefulSet", stateful_set.name), &stateful_set.template));
     deployments.chain(sets)
 }
 
@@ -214,11 +216,9 @@ pub fn patches(scenario: &Scenario, policy: &str, measured: &Measured, sizing: S
     let limits = namespace_limits(manifests);
     let patch = |(owner, template): (Owner, &Arc<PodSpec>)| {
         let wanted = containers(manifests, measured, &limits, (owner, template), sizing)?;
-        let changed = template
-            .containers
-            .iter()
-            .zip(wanted)
-            .filter(|(container, new)| container.effective_requests() != new.requests || container.limits != new.limits);
+        let changed = template.containers.iter().zip(wanted).filter(|(container, new)| {
+            container.effective_requests() != new.requests || container.limits != new.limits
+        });
         let containers: Vec<_> = changed.map(|(_, new)| (new.name, new.requests, new.limits)).collect();
         (!containers.is_empty()).then_some(Patch { owner, containers })
     };
@@ -246,7 +246,8 @@ fn replicas(outcome: &Outcome) -> BTreeMap<String, f64> {
     let by_requests = metrics.filter(|metric| metric.unit == MetricUnit::PercentOfRequest);
     let mean = |workload: WorkloadId| {
         let samples = outcome.record.samples.iter().flat_map(|sample| &sample.workloads);
-        let item = samples.filter(|sample| sample.workload == workload).map(|sample| f64::from(sample.replicas_desired));
+        let item =
+            samples.filter(|sample| sample.workload == workload).map(|sample| f64::from(sample.replicas_desired));
         let (sum, count) = item.fold((0.0, 0.0), |(sum, count), replicas| (sum + replicas, count + 1.0));
         (count > 0.0).then(|| sum / count)
     };

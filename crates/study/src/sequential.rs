@@ -63,7 +63,9 @@ pub fn is_sure(comparison: &Comparison, share: f64, confidence: f64) -> bool {
         estimate.excludes_zero() || small
     };
     let mut all = comparison.comparable();
-    all.all(|position| difference(&base, &of(position), cost, confidence).is_some_and(|difference| is_known(&difference)))
+    all.all(|position| {
+        difference(&base, &of(position), cost, confidence).is_some_and(|difference| is_known(&difference))
+    })
 }
 
 #[cfg(test)]

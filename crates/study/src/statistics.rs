@@ -325,7 +325,7 @@ mod tests {
     use crate::engine::Streams;
 
     #[test]
-    fn quantiles_of_students_t_are_those_of_the_tables() {
+    fn student_t_quantiles_match_tables() {
         for (freedom, expected) in
             [(1.0, 12.7062), (2.0, 4.30265), (4.0, 2.77645), (9.0, 2.26216), (29.0, 2.04523), (120.0, 1.97993)]
         {
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_which_all_but_one_are_equal_have_an_interval_within_them() {
+    fn bootstrap_interval_contains_values_with_one_outlier() {
         let mut values = [0.32734069487883793; 16];
         values[3] = 0.3235936569296281;
         let estimate = Estimate::from_values(&values).unwrap();
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_which_two_lie_far_off_have_an_interval_within_them() {
+    fn bootstrap_interval_contains_values_with_two_outliers() {
         // Waits in seconds: a scenario in which two of thirty seeds meet something that the others do not.
         let mut values: Vec<f64> = (0..30).map(|seed| 57.0 + f64::from(seed % 5)).collect();
         (values[7], values[19]) = (512.0, 946.8);
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_of_a_textbook_sample_is_the_textbooks() {
+    fn textbook_sample_gives_textbook_interval() {
         // Mean 5, standard deviation sqrt(2.5), n = 5: 5 -+ 2.77645 * 0.70711.
         let estimate = Estimate::from_values(&[3.0, 4.0, 5.0, 6.0, 7.0]).unwrap();
         assert!((estimate.low.unwrap() - 3.036_76).abs() < 1e-4 && (estimate.high.unwrap() - 6.963_24).abs() < 1e-4);
@@ -415,13 +415,13 @@ mod tests {
     }
 
     #[test]
-    fn intervals_cover_the_true_difference_as_often_as_they_say() {
+    fn intervals_have_nominal_coverage() {
         let (absolute, relative) = coverage(-7.0, |stream| 3.0 * stream.normal());
         assert!((0.935..=0.965).contains(&absolute) && (0.935..=0.965).contains(&relative), "{absolute} {relative}");
     }
 
     #[test]
-    fn an_interval_ends_where_nothing_can_be_and_loses_no_cover() {
+    fn bounded_interval_keeps_coverage() {
         let few = Estimate::from_values(&[0.0, 0.0, 4.0]).unwrap();
         let ended = few.within(0.0, f64::INFINITY);
         assert!(few.low.unwrap() < 0.0);

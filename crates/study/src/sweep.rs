@@ -175,9 +175,11 @@ pub fn sweep(
     if let Some(base) = cheapest {
         hold_against(base, &mut results, &groups, cost);
     }
-    let rivals = results.iter().enumerate().filter(|(_, index)| cheapest_meeting_objectives.is_none() || meeting(index));
-    let alike =
-        |setting_result: &SettingResult| setting_result.against_cheapest.as_ref().is_some_and(|paired| !paired.difference.is_off_zero());
+    let rivals =
+        results.iter().enumerate().filter(|(_, index)| cheapest_meeting_objectives.is_none() || meeting(index));
+    let alike = |setting_result: &SettingResult| {
+        setting_result.against_cheapest.as_ref().is_some_and(|paired| !paired.difference.is_off_zero())
+    };
     let not_told_apart = rivals.filter(|(_, item)| alike(item)).map(|(number, _)| number).collect();
     let costs: Vec<Option<(f64, f64)>> = results
         .iter()
@@ -424,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn costs_are_paired_by_seed_and_noise_is_no_winner() {
+    fn paired_costs_separate_difference_from_noise() {
         let noise = shifted([0.02, -0.03, 0.03, 0.0]);
         // Dearer by far less than seeds differ from each other, but with every seed.
         let dearer = shifted([0.2, 0.25, 0.2, 0.22]);
@@ -444,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_pods_waiting_or_misses_an_objective_is_not_the_cheapest() {
+    fn cheapest_excludes_missed_objectives_and_waiting_pods() {
         let half = STEADY.map(|cost| cost / 2.0);
         let missing = Own { met: Some(false), ..own(half, 0.0) };
         let both = swept(&[own(half, 2.0), missing, own(STEADY, 0.0)], 4);
@@ -463,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_under_which_no_pod_waits_for_a_node_is_on_the_front() {
+    fn setting_without_waits_is_pareto_optimal() {
         let idle = |costs| Own { wait: None, ..own(costs, 0.0) };
         let both = swept(&[own(STEADY, 0.0), idle(shifted([1.0; 4]))], 4);
         assert_eq!(both.front, [0, 1], "the dearer one is quicker");
@@ -475,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_two_lengths_are_cheap_by_the_month() {
+    fn different_run_lengths_compare_by_monthly_cost() {
         let short = Own { per_month: Some(400.0), ..own(STEADY, 0.0) };
         let long = Own { per_month: Some(300.0), ..own(STEADY.map(|cost| cost * 2.0), 0.0) };
         let swept = swept_by("cost_per_month", &[short, long], 4);
@@ -493,7 +495,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_on_the_front_is_beaten_and_all_else_is(values in prop::collection::vec((0_u8..6, 0_u8..6), 1..30)) {
+        fn pareto_front_is_exactly_the_undominated_settings(values in prop::collection::vec((0_u8..6, 0_u8..6), 1..30)) {
             let values: Vec<_> = values.iter().map(|(a, b)| Some((f64::from(*a), f64::from(*b)))).collect();
             let front = pareto_front(&values);
             for (number, value) in values.iter().enumerate() {

@@ -99,7 +99,9 @@ pub const ALL: [Mutant; 19] = [
         first_mut.map(|first_mut| (first_mut.target, first_mut.upper) = (1e15, 1e15)).is_some()
     }),
     ("a pod of a vertical autoscaler requests what nobody recommends", |report| {
-        let Some(of) = report.recommendations.first().map(|recommendation| recommendation.workload.clone()) else { return false };
+        let Some(of) = report.recommendations.first().map(|recommendation| recommendation.workload.clone()) else {
+            return false;
+        };
         let pod = report.pods.iter_mut().find(|pod| pod.workload == of);
         pod.map(|pod| pod.cpu = 1.0).is_some()
     }),

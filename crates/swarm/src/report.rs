@@ -139,7 +139,11 @@ impl Report {
             false => Vec::new(),
         };
         let mut pods = pods(&table("pods.csv")?)?;
-        events.iter().rev().filter(|event| event.kind == "PodResized").try_for_each(|event| undo_resize(&mut pods, event))?;
+        events
+            .iter()
+            .rev()
+            .filter(|event| event.kind == "PodResized")
+            .try_for_each(|event| undo_resize(&mut pods, event))?;
         Ok(Self {
             pods,
             nodes: nodes(&table("nodes.csv")?)?,

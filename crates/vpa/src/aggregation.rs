@@ -3,7 +3,7 @@
 //! Source: Vertical Pod Autoscaler 1.7 `pkg/recommender/model/aggregate_container_state.go`.
 
 use super::estimate::Extent;
-use super::histogram::{HistogramResource, Histogram};
+use super::histogram::{Histogram, HistogramResource};
 use super::settings::RecommenderSettings;
 use nodecast_model::domain::{SimDuration, SimTime};
 

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn powers_of_any_sign_and_of_what_is_endless() {
+    fn powers_handle_negative_and_infinite_values() {
         assert!((power(1.05, 20) - 2.653_297_705_144_42).abs() < 1e-12);
         assert!((power(2.0, -2) - 0.25).abs() < f64::EPSILON);
         assert!(power(f64::INFINITY, -2).abs() < f64::EPSILON);

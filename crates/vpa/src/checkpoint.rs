@@ -4,7 +4,7 @@
 
 use super::aggregation::Aggregation;
 use super::estimate::Extent;
-use super::histogram::{HistogramResource, Histogram};
+use super::histogram::{Histogram, HistogramResource};
 use super::settings::RecommenderSettings;
 use nodecast_model::domain::{SimTime, Symbol};
 
@@ -51,7 +51,11 @@ impl Checkpoint {
     pub(super) fn restored(&self, settings: &RecommenderSettings) -> Aggregation {
         Aggregation {
             cpu: Histogram::restored(HistogramResource::Cores, settings.half_life(HistogramResource::Cores), &self.cpu),
-            memory: Histogram::restored(HistogramResource::Bytes, settings.half_life(HistogramResource::Bytes), &self.memory),
+            memory: Histogram::restored(
+                HistogramResource::Bytes,
+                settings.half_life(HistogramResource::Bytes),
+                &self.memory,
+            ),
             extent: Extent { first: self.first_sample, last: self.last_sample, samples: self.samples },
             created: self.last_sample.unwrap_or_default(),
         }

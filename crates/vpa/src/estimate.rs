@@ -4,7 +4,7 @@
 
 use super::aggregation::Aggregation;
 use super::amount::{amount, power, scaled};
-use super::histogram::{HistogramResource, Histogram};
+use super::histogram::{Histogram, HistogramResource};
 use super::settings::{Percentiles, RecommenderSettings};
 use nodecast_model::domain::vertical::ContainerRecommendation;
 use nodecast_model::domain::{ResourceName, SimDuration, SimTime, Symbol};

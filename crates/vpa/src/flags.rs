@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_reproduced_and_what_is_no_value_are_told() {
+    fn unsupported_vpa_flags_and_values_are_rejected() {
         let release = VerticalPodAutoscalerVersion::default();
         let recommender = |flag, value| RecommenderSettings::with_flags(release, [(flag, value)]).unwrap_err();
         assert!(recommender("storage", "prometheus").is_unknown);

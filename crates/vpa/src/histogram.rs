@@ -227,7 +227,7 @@ impl Histogram {
 
 #[cfg(test)]
 mod tests {
-    use super::{BUCKETS, HistogramResource, GROWTH, GROWTH_LESS_ONE, Histogram};
+    use super::{BUCKETS, GROWTH, GROWTH_LESS_ONE, Histogram, HistogramResource};
     use nodecast_model::domain::{SimDuration, SimTime};
 
     const DAY: SimDuration = SimDuration::from_secs(86_400);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_weighs_half_as_much_as_one_of_a_half_life_later() {
+    fn sample_weight_doubles_per_half_life() {
         let mut histogram = Histogram::new(HistogramResource::Cores, DAY);
         histogram.add(1.0, 1.0, START);
         histogram.add(4.0, 1.0, START + DAY);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_older_than_the_weights_can_tell_is_gone() {
+    fn samples_beyond_weight_range_are_dropped() {
         let mut histogram = Histogram::new(HistogramResource::Bytes, DAY);
         histogram.add(1e9, 1.0, START);
         histogram.add(2e7, 1.0, START + DAY * 150);
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_back_is_not_there_any_more() {
+    fn subtracted_sample_is_removed() {
         let mut histogram = Histogram::new(HistogramResource::Bytes, DAY);
         histogram.add(1e9, 1.0, START);
         histogram.subtract(1e9, 1.0, START);

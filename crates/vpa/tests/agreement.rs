@@ -4,6 +4,6 @@ use agreement::tally::assert_all_agree;
 use agreement::vpa;
 
 #[test]
-fn recommendations_evictions_and_admission_agree_with_the_vertical_pod_autoscaler() {
+fn vpa_decisions_match_upstream() {
     assert_all_agree(vpa::run, &["vpa"], 151);
 }

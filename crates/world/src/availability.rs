@@ -137,7 +137,8 @@ impl World {
         let alone = [workload];
         let parts = part_of.and_then(|whole| self.parts.get(&whole)).map_or(&alone[..], Vec::as_slice);
         let states = parts.iter().map(|&part| self.cluster.workload(part));
-        let (wanted, ready) = states.fold((0, 0), |(wanted, ready), state| (wanted + state.replicas, ready + state.ready));
+        let (wanted, ready) =
+            states.fold((0, 0), |(wanted, ready), state| (wanted + state.replicas, ready + state.ready));
         let counted = parts.first().copied().unwrap_or(workload);
         self.record.availability[counted.index()].change(at, wanted, ready);
     }
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn replicas_are_missing_while_fewer_are_ready_than_wanted() {
+    fn replicas_are_missing_while_ready_below_desired() {
         let mut facts = wanting(2);
         facts.change(at(10), 2, 1);
         facts.change(at(20), 2, 2);
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workload_that_wants_none_lacks_none_and_an_instant_is_no_stretch() {
+    fn zero_desired_replicas_miss_none() {
         let mut facts = wanting(0);
         facts.change(at(50), 3, 0);
         facts.change(at(50), 3, 3);
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_before_counting_began_is_forgotten_but_not_what_goes_on() {
+    fn availability_resets_but_keeps_ongoing_outage() {
         let mut facts = wanting(1);
         facts.settle(at(60));
         facts.begin_anew(at(60));
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workload_stands_at_its_maximum_while_it_wants_as_many_as_it_may_have() {
+    fn workload_is_at_max_while_desired_equals_limit() {
         let mut facts = wanting(4);
         facts.ceiling = Some(5);
         facts.change(at(10), 5, 4);

@@ -105,7 +105,11 @@ impl Events {
             put_signed(out, i64::from(pod.0) - self.last.pod);
             self.last.pod = i64::from(pod.0);
         }
-        let others = [event.node.map(|node| node.0), event.workload.map(|workload| workload.0), event.command.map(|command| command.0)];
+        let others = [
+            event.node.map(|node| node.0),
+            event.workload.map(|workload| workload.0),
+            event.command.map(|command| command.0),
+        ];
         for id in others.into_iter().flatten() {
             put(out, u64::from(id));
         }

@@ -277,9 +277,10 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_found_over_many_blocks_and_however_long_they_are() {
+    fn entries_of_any_length_span_blocks() {
         let mut blocks = Blocks::default();
-        let entries: Vec<Vec<u8>> = (0..40_u8).map(|index| vec![index; usize::from(index) * usize::from(index) * 60]).collect();
+        let entries: Vec<Vec<u8>> =
+            (0..40_u8).map(|index| vec![index; usize::from(index) * usize::from(index) * 60]).collect();
         assert!(entries.iter().any(|entry| entry.len() > BLOCK));
         let places: Vec<Place> = entries.iter().map(|entry| blocks.push(entry)).collect();
         for (place, entry) in places.iter().zip(&entries) {
@@ -289,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_comes_again_soon_is_kept_once() {
+    fn recently_repeated_text_is_stored_once() {
         let mut texts = Texts::default();
         let names: Vec<String> = (0..20_000).map(|index| format!("caf\u{e9} number {}", index % 7_000)).collect();
         let places: Vec<Place> = names.iter().map(|name| texts.keep(name)).collect();

@@ -53,7 +53,8 @@ fn start_up(of: &Backtest) -> Result<Vec<Change>, Failure> {
     let region = of.prices.catalog().region(of.scenario.region.as_str()).map_err(prices::unusable)?;
     let policy = of.scenario.for_policy(Some(&of.policy))?;
     let fitted = fit(&history, (&of.scenario, policy), &region, &BTreeSet::new());
-    let taken = fitted.parameters.into_iter().filter(|one| matches!(one.taken, FitOutcome::Measured | FitOutcome::Shrunk));
+    let taken =
+        fitted.parameters.into_iter().filter(|one| matches!(one.taken, FitOutcome::Measured | FitOutcome::Shrunk));
     let of_start_up = |change: &Change| {
         matches!(
             change,

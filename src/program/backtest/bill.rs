@@ -530,11 +530,14 @@ mod tests {
     /// Prices of an hour of instances, in the currency.
     fn prices(charges: Vec<Charge>) -> Vec<(Option<Symbol>, f64)> {
         let history = History { charges: Some(charges), ..record() };
-        HeldPrices::from_histories(std::iter::once(&history)).entries().map(|((_, _, capacity), price)| (capacity, price)).collect()
+        HeldPrices::from_histories(std::iter::once(&history))
+            .entries()
+            .map(|((_, _, capacity), price)| (capacity, price))
+            .collect()
     }
 
     #[test]
-    fn many_instances_of_a_pool_cost_by_the_hour_what_each_of_them_does() {
+    fn pool_instances_are_billed_at_hourly_price() {
         let kinds = [("SpotUsage:m6i.xlarge", "0.07"), ("BoxUsage:m6i.xlarge", "0.192")];
         let lines: Vec<String> = (0..24)
             .flat_map(|hour| kinds.map(|kind| (hour, kind)))
@@ -552,7 +555,7 @@ mod tests {
     }
 
     #[test]
-    fn spot_in_lines_of_a_day_is_charged_at_its_mean_price() {
+    fn daily_spot_lines_use_mean_price() {
         let of_days: Vec<String> =
             (0..4).map(|node| line((0, 24), "SpotUsage:m6i.xlarge", &format!("i-{node}"), ("24", "1.68"))).collect();
         let of_an_hour = line((3, 4), "SpotUsage:m6i.large", "i-9", ("1", "0.03"));
@@ -568,7 +571,7 @@ mod tests {
     }
 
     #[test]
-    fn what_simulations_know_of_is_charged_and_the_rest_is_not() {
+    fn bill_includes_only_simulated_items() {
         let lines = [
             ("Fargate-vCPU-Hours:perCPU", "1"),
             ("PublicIPv4:InUseAddress", "2"),

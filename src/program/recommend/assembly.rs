@@ -221,14 +221,20 @@ impl Assembly<'_> {
             points.iter().map(|point| Sample { cost: 0.0, measures: measures(point, limits) }).collect()
         };
         let (today, this_samples) = (samples(today), samples(this_points));
-        let (today, this_sample): (Vec<&Sample>, Vec<&Sample>) = (today.iter().collect(), this_samples.iter().collect());
+        let (today, this_sample): (Vec<&Sample>, Vec<&Sample>) =
+            (today.iter().collect(), this_samples.iter().collect());
         let kept = |(place, limit): (usize, &Limit)| {
             // What is missed whatever is measured has no amount.
             let values = |samples: &[&Sample]| -> Vec<f64> {
-                samples.iter().filter_map(|sample| sample.measures[place]).filter(|measure| measure.is_finite()).collect()
+                samples
+                    .iter()
+                    .filter_map(|sample| sample.measures[place])
+                    .filter(|measure| measure.is_finite())
+                    .collect()
             };
             let met = |samples: &[&Sample], limit: f64| {
-                samples.iter().filter(|sample| sample.measures[place].is_none_or(|measure| measure <= limit)).count() as u64
+                samples.iter().filter(|sample| sample.measures[place].is_none_or(|measure| measure <= limit)).count()
+                    as u64
             };
             let stated = match limit {
                 Limit::AtMost { limit, .. } => Some(*limit),
@@ -328,7 +334,12 @@ pub(in crate::program) fn value_changes(before: &[Document], after: &[Document])
             if is_new && (difference.path == "kind" || difference.path.starts_with("metadata.name")) {
                 continue;
             }
-            let change = ValueChange { object: object.clone(), path: difference.path, before: difference.before, after: difference.after };
+            let change = ValueChange {
+                object: object.clone(),
+                path: difference.path,
+                before: difference.before,
+                after: difference.after,
+            };
             // A file that several policies name is read for each.
             if !all.contains(&change) {
                 all.push(change);
@@ -345,7 +356,7 @@ mod tests {
     use crate::program::recommend::{CHANGES_MAX, LEAST_SAVING, Request, WORTH};
 
     #[test]
-    fn what_the_answer_hangs_on_is_told_with_it() {
+    fn recommendation_lists_its_assumptions() {
         let plain = Request {
             scenario: "s.yaml".into(),
             policy: None,

@@ -262,7 +262,8 @@ impl Origin<'_> {
         copies: &BTreeMap<String, (String, Vec<u8>)>,
     ) -> (Content, Vec<Option<Content>>) {
         let root = |documents: &[Document]| {
-            let mut root = documents.first().map_or_else(|| Content::Map(Vec::new()), |document| document.content.clone());
+            let mut root =
+                documents.first().map_or_else(|| Content::Map(Vec::new()), |document| document.content.clone());
             root.for_each_scalar(&mut |text: &mut String| {
                 let plain = serde_json::from_str::<String>(text).unwrap_or_else(|_| text.clone());
                 if let Some((name, _)) = copies.get(&plain) {
@@ -303,7 +304,8 @@ impl Origin<'_> {
     /// The policy as the scenario states it, or as it implies it.
     fn policy_in(&self, root: &Content) -> Content {
         let stated = root.get("policies").map_or(&[][..], Content::items).iter();
-        let mut named = stated.filter(|item| item.get("name").and_then(Content::as_text).as_deref() == Some(self.policy));
+        let mut named =
+            stated.filter(|item| item.get("name").and_then(Content::as_text).as_deref() == Some(self.policy));
         named.next().cloned().unwrap_or_else(|| {
             let word = |text: &str| Content::Scalar(text.to_owned());
             // Where a scenario states no policy, its one is called as its autoscaler is.

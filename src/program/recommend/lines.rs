@@ -74,7 +74,8 @@ impl Assembly<'_> {
         let saved: Vec<f64> = pairs.iter().map(|(today, pair)| today.cost - pair.cost).collect();
         let (today, item): (Vec<&Sample>, Vec<&Sample>) = pairs.into_iter().unzip();
         let limits = self.problem.limits().iter().enumerate();
-        let is_met = limits.map(|(place, limit)| strain(limit, place, (&today, &item), 1.0)).all(|strain| strain <= 0.0);
+        let is_met =
+            limits.map(|(place, limit)| strain(limit, place, (&today, &item), 1.0)).all(|strain| strain <= 0.0);
         Some((is_met, mean(&saved)?))
     }
 }

@@ -227,8 +227,9 @@ impl Problem for Simulated<'_> {
 
     fn simulate(&self, asked: &[(Choice, u64)]) -> Result<Vec<Sample>, Failure> {
         for (choice, seed) in asked {
-            let known =
-                self.original(choice).and_then(|(whole, original)| whole.points.borrow().get(&(original, *seed)).cloned());
+            let known = self
+                .original(choice)
+                .and_then(|(whole, original)| whole.points.borrow().get(&(original, *seed)).cloned());
             self.points.borrow_mut().extend(known.map(|point| ((choice.clone(), *seed), point)));
         }
         self.read(&asked.iter().map(|(choice, _)| choice).collect())?;

@@ -100,7 +100,7 @@ mod tests {
     use super::{Guard, Shown};
 
     #[test]
-    fn only_who_knows_the_address_and_comes_from_there_is_let_in() {
+    fn studio_requires_token_and_same_origin() {
         let guard = Guard { host: "127.0.0.1:7".into(), token: "ab".into(), ticket: Mutex::new(None) };
         let shown = Shown { path: "/ab/run", host: Some("127.0.0.1:7"), origin: None, site: None };
         assert_eq!(guard.admit(shown), Some("run"));

@@ -184,7 +184,9 @@ impl Body for Reply {
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match self.get_mut() {
             Self::Whole(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
-            Self::Events(events) => events.events.poll_recv(context).map(|event| event.map(|event| Ok(Frame::data(event)))),
+            Self::Events(events) => {
+                events.events.poll_recv(context).map(|event| event.map(|event| Ok(Frame::data(event))))
+            }
         }
     }
 

@@ -172,7 +172,8 @@ impl Job {
         }
         found.points[side].insert(seed, point);
         // In the order of the seeds, so that the numbers do not depend on which thread was faster.
-        let whole = self.seeds.iter().take_while(|seed| found.points.iter().all(|point| point.contains_key(seed))).count();
+        let whole =
+            self.seeds.iter().take_while(|seed| found.points.iter().all(|point| point.contains_key(seed))).count();
         if !is_worth_telling(found.told, whole, self.seeds.len()) {
             return;
         }
@@ -315,7 +316,7 @@ mod tests {
     use super::is_worth_telling;
 
     #[test]
-    fn a_page_is_told_of_what_was_known_before_it_asked() {
+    fn page_gets_earlier_progress_on_request() {
         // Seven of twenty seeds were simulated for another page, or before somebody moved on.
         assert!(is_worth_telling(0, 7, 20));
         assert!(!is_worth_telling(7, 8, 20) && is_worth_telling(7, 10, 20) && is_worth_telling(15, 20, 20));

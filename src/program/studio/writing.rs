@@ -120,7 +120,7 @@ mod tests {
     use super::free_name;
 
     #[test]
-    fn any_name_becomes_one_for_a_policy_and_a_file() {
+    fn any_text_becomes_valid_policy_name() {
         let taken = ["calm".to_owned()];
         assert_eq!(free_name("Calm", &taken), "calm-2");
         assert_eq!(free_name("../../etc/passwd", &taken), "etc-passwd");

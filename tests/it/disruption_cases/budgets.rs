@@ -4,27 +4,27 @@ use nodecast::domain::node_pool::{Budget, DisruptionReason};
 use nodecast::domain::pod::IntOrPercent::{Count, Percent};
 use nodecast::domain::{SimDuration, well_known};
 use nodecast::scenario::manifests::node_pool_from_json;
-use nodecast_karpenter::disruption::{MethodResult, Method, allowed_nodes, is_active};
+use nodecast_karpenter::disruption::{Method, MethodResult, allowed_nodes, is_active};
 use serde_json::{Value, json};
 
 use super::lab::{CONSOLIDATION, Lab, Node, free_pool, nodes_budget, plain};
 
 pub const ROWS: &[(&str, &str)] = &[
-    ("D1", "as_many_empty_nodes_go_as_the_budget_of_each_pool_allows"),
-    ("D2", "as_many_empty_nodes_go_as_the_budget_of_each_pool_allows"),
-    ("D3", "as_many_empty_nodes_go_as_the_budget_of_each_pool_allows"),
+    ("D1", "emptiness_respects_budget_of_each_pool"),
+    ("D2", "emptiness_respects_budget_of_each_pool"),
+    ("D3", "emptiness_respects_budget_of_each_pool"),
     ("D4", "several_nodes_together_count_one_by_one"),
-    ("D5", "nodes_that_are_not_there_for_good_do_not_count"),
-    ("D6", "nodes_that_are_not_there_for_good_do_not_count"),
-    ("D7", "nodes_that_are_not_there_for_good_do_not_count"),
-    ("D8", "what_is_away_or_leaving_uses_the_budget_up"),
-    ("D9", "what_is_away_or_leaving_uses_the_budget_up"),
-    ("D10", "what_is_away_or_leaving_uses_the_budget_up"),
+    ("D5", "unavailable_nodes_do_not_count_for_budget"),
+    ("D6", "unavailable_nodes_do_not_count_for_budget"),
+    ("D7", "unavailable_nodes_do_not_count_for_budget"),
+    ("D8", "absent_or_leaving_nodes_use_up_budget"),
+    ("D9", "absent_or_leaving_nodes_use_up_budget"),
+    ("D10", "absent_or_leaving_nodes_use_up_budget"),
     ("D13", "budgets_outside_their_window_do_not_count"),
-    ("D14", "a_value_that_is_no_share_is_refused_when_it_is_read"),
+    ("D14", "non_percentage_budget_is_rejected"),
     ("D15", "schedules_are_in_utc"),
-    ("D20", "nothing_for_lack_of_budget_is_not_remembered_as_nothing"),
-    ("D21", "no_budgets_are_unlimited_and_an_absent_list_is_ten_percent"),
+    ("D20", "exhausted_budget_result_is_not_cached"),
+    ("D21", "empty_budgets_are_unlimited_and_absent_ten_percent"),
 ];
 
 /// 2024-01-07, a Sunday, at midnight UTC.
@@ -50,7 +50,7 @@ fn taken(lab: &Lab, method: Method) -> usize {
 }
 
 #[test]
-fn as_many_empty_nodes_go_as_the_budget_of_each_pool_allows() {
+fn emptiness_respects_budget_of_each_pool() {
     for (budget, expected) in [(Count(3), 3), (Percent(100), 10), (Percent(0), 0)] {
         let mut lab = empty_nodes(&["default"], 10);
         lab.pool().disruption.budgets = vec![nodes_budget(budget)];
@@ -83,7 +83,7 @@ fn several_nodes_together_count_one_by_one() {
 }
 
 #[test]
-fn nodes_that_are_not_there_for_good_do_not_count() {
+fn unavailable_nodes_do_not_count_for_budget() {
     let allowance = |change: fn(&mut Node)| {
         let mut lab = empty_nodes(&["default"], 11);
         change(&mut lab.nodes[10]);
@@ -97,7 +97,7 @@ fn nodes_that_are_not_there_for_good_do_not_count() {
 }
 
 #[test]
-fn what_is_away_or_leaving_uses_the_budget_up() {
+fn absent_or_leaving_nodes_use_up_budget() {
     let allowance = |percent, change: fn(usize, &mut Node)| {
         let mut lab = empty_nodes(&["default"], 10);
         lab.pool().disruption.budgets = vec![nodes_budget(Percent(percent))];
@@ -147,7 +147,7 @@ fn read(disruption: Value) -> Result<Vec<Budget>, String> {
 }
 
 #[test]
-fn a_value_that_is_no_share_is_refused_when_it_is_read() {
+fn non_percentage_budget_is_rejected() {
     let error = read(json!({"consolidateAfter": "0s", "budgets": [{"nodes": "1000a%"}]})).unwrap_err();
     assert!(error.contains("`nodes` is not a percentage"), "{error}");
     let mut pool = free_pool("default");
@@ -166,7 +166,7 @@ fn schedules_are_in_utc() {
 }
 
 #[test]
-fn nothing_for_lack_of_budget_is_not_remembered_as_nothing() {
+fn exhausted_budget_result_is_not_cached() {
     let mut lab = empty_nodes(&["one", "two"], 2);
     for (pool, _) in &mut lab.pools {
         pool.disruption.budgets = vec![nodes_budget(Count(0))];
@@ -187,7 +187,7 @@ fn nothing_for_lack_of_budget_is_not_remembered_as_nothing() {
 }
 
 #[test]
-fn no_budgets_are_unlimited_and_an_absent_list_is_ten_percent() {
+fn empty_budgets_are_unlimited_and_absent_ten_percent() {
     let mut pool = free_pool("default");
     let mut most = |disruption| {
         pool.disruption.budgets = read(disruption).unwrap();

@@ -8,34 +8,34 @@ use serde_json::{Value, json};
 use super::lab::{CONSOLIDATION, Lab, Pod, ago, now, plain, pod, protected};
 
 pub const ROWS: &[(&str, &str)] = &[
-    ("A1", "a_pod_that_must_not_be_disrupted_keeps_its_node_whoever_owns_it"),
-    ("A2", "a_pod_that_must_not_be_disrupted_keeps_its_node_whoever_owns_it"),
-    ("A3", "a_pod_that_must_not_be_disrupted_keeps_its_node_whoever_owns_it"),
-    ("A4", "only_drift_of_a_claim_with_a_grace_period_passes_over_pods_and_budgets"),
-    ("A5", "only_drift_of_a_claim_with_a_grace_period_passes_over_pods_and_budgets"),
-    ("A6", "only_drift_of_a_claim_with_a_grace_period_passes_over_pods_and_budgets"),
-    ("A7", "only_drift_of_a_claim_with_a_grace_period_passes_over_pods_and_budgets"),
-    ("A8", "a_protected_pod_that_ends_or_has_ended_protects_nothing"),
-    ("A9", "a_protected_pod_that_ends_or_has_ended_protects_nothing"),
+    ("A1", "do_not_disrupt_pod_blocks_for_any_owner"),
+    ("A2", "do_not_disrupt_pod_blocks_for_any_owner"),
+    ("A3", "do_not_disrupt_pod_blocks_for_any_owner"),
+    ("A4", "drift_with_grace_period_ignores_pods_and_pdbs"),
+    ("A5", "drift_with_grace_period_ignores_pods_and_pdbs"),
+    ("A6", "drift_with_grace_period_ignores_pods_and_pdbs"),
+    ("A7", "drift_with_grace_period_ignores_pods_and_pdbs"),
+    ("A8", "terminating_protected_pod_does_not_block"),
+    ("A9", "terminating_protected_pod_does_not_block"),
     ("A10", "on_a_node_only_the_word_true_counts"),
     ("A11", "on_a_node_only_the_word_true_counts"),
-    ("A12", "two_budgets_on_a_pod_keep_its_node_whatever_they_allow"),
-    ("A13", "a_budget_that_allows_nothing_counts_for_daemons_but_not_for_pods_that_nobody_evicts"),
-    ("A14", "a_budget_that_allows_nothing_counts_for_daemons_but_not_for_pods_that_nobody_evicts"),
-    ("A15", "a_budget_that_allows_nothing_counts_for_daemons_but_not_for_pods_that_nobody_evicts"),
+    ("A12", "two_pdbs_on_a_pod_block_its_node"),
+    ("A13", "exhausted_pdb_blocks_daemons_but_not_unevicted_pods"),
+    ("A14", "exhausted_pdb_blocks_daemons_but_not_unevicted_pods"),
+    ("A15", "exhausted_pdb_blocks_daemons_but_not_unevicted_pods"),
     ("A16", "a_budget_of_another_namespace_does_not_count"),
-    ("A17", "an_unready_pod_goes_where_the_budget_always_allows_it"),
-    ("A18", "nodes_that_are_not_wholly_there_or_on_their_way_out_are_left_alone"),
-    ("A20", "nodes_that_are_not_wholly_there_or_on_their_way_out_are_left_alone"),
-    ("A21", "nodes_that_are_not_wholly_there_or_on_their_way_out_are_left_alone"),
-    ("A22", "nodes_that_are_not_wholly_there_or_on_their_way_out_are_left_alone"),
-    ("A23", "a_node_whose_price_cannot_be_known_drifts_and_empties_but_is_not_consolidated"),
-    ("A24", "nodes_that_are_not_wholly_there_or_on_their_way_out_are_left_alone"),
-    ("A25", "the_nodes_of_a_pool_without_instance_types_are_left_alone_those_of_others_are_not"),
-    ("B1", "a_duration_protects_for_so_long_from_the_start_of_the_pod_on"),
-    ("B2", "a_duration_protects_for_so_long_from_the_start_of_the_pod_on"),
+    ("A17", "always_allow_pdb_releases_unready_pod"),
+    ("A18", "unregistered_or_leaving_nodes_are_skipped"),
+    ("A20", "unregistered_or_leaving_nodes_are_skipped"),
+    ("A21", "unregistered_or_leaving_nodes_are_skipped"),
+    ("A22", "unregistered_or_leaving_nodes_are_skipped"),
+    ("A23", "unpriced_node_drifts_but_is_not_consolidated"),
+    ("A24", "unregistered_or_leaving_nodes_are_skipped"),
+    ("A25", "pool_without_types_blocks_only_its_nodes"),
+    ("B1", "do_not_disrupt_duration_counts_from_pod_start"),
+    ("B2", "do_not_disrupt_duration_counts_from_pod_start"),
     ("B3", "what_is_no_positive_duration_protects_nothing"),
-    ("B4", "a_duration_protects_for_so_long_from_the_start_of_the_pod_on"),
+    ("B4", "do_not_disrupt_duration_counts_from_pod_start"),
     ("B5", "of_several_durations_the_longest_decides"),
     ("B6", "drift_waits_for_durations_too"),
 ];
@@ -63,7 +63,7 @@ fn do_not_disrupt() -> Value {
 }
 
 #[test]
-fn a_pod_that_must_not_be_disrupted_keeps_its_node_whoever_owns_it() {
+fn do_not_disrupt_pod_blocks_for_any_owner() {
     for owner in ["ReplicaSet", "Node", "DaemonSet", "none"] {
         let lab = holding(vec![plain("other", "100m"), owned(owner, do_not_disrupt())]);
         assert_eq!(blockers(&lab), [Blocker::PodDoNotDisrupt("own".to_owned())], "{owner}");
@@ -73,7 +73,7 @@ fn a_pod_that_must_not_be_disrupted_keeps_its_node_whoever_owns_it() {
 }
 
 #[test]
-fn only_drift_of_a_claim_with_a_grace_period_passes_over_pods_and_budgets() {
+fn drift_with_grace_period_ignores_pods_and_pdbs() {
     let mut annotated = holding(vec![owned("ReplicaSet", do_not_disrupt())]);
     let mut budgeted = holding(vec![owned("ReplicaSet", json!({}))]);
     budgeted.budget("web", json!({"maxUnavailable": 0}), 0);
@@ -91,7 +91,7 @@ fn only_drift_of_a_claim_with_a_grace_period_passes_over_pods_and_budgets() {
 }
 
 #[test]
-fn a_protected_pod_that_ends_or_has_ended_protects_nothing() {
+fn terminating_protected_pod_does_not_block() {
     let ending = Pod { deletion: Some(now() + SimDuration::from_secs(30)), ..protected("true") };
     assert!(holding(vec![ending]).may("node", Method::SingleNode));
     for phase in [PodPhase::Succeeded, PodPhase::Failed] {
@@ -114,7 +114,7 @@ fn on_a_node_only_the_word_true_counts() {
 }
 
 #[test]
-fn two_budgets_on_a_pod_keep_its_node_whatever_they_allow() {
+fn two_pdbs_on_a_pod_block_its_node() {
     let mut lab = holding(vec![owned("ReplicaSet", json!({}))]);
     lab.budget("web", json!({"maxUnavailable": 5}), 5);
     assert!(lab.may("node", Method::SingleNode));
@@ -123,7 +123,7 @@ fn two_budgets_on_a_pod_keep_its_node_whatever_they_allow() {
 }
 
 #[test]
-fn a_budget_that_allows_nothing_counts_for_daemons_but_not_for_pods_that_nobody_evicts() {
+fn exhausted_pdb_blocks_daemons_but_not_unevicted_pods() {
     let ending = Pod { deletion: Some(now()), ..owned("ReplicaSet", json!({})) };
     let ended = Pod { phase: PodPhase::Succeeded, ..owned("ReplicaSet", json!({})) };
     let staying = json!({"tolerations": [{"key": "karpenter.sh/disrupted", "operator": "Exists"}]});
@@ -151,7 +151,7 @@ fn a_budget_of_another_namespace_does_not_count() {
 }
 
 #[test]
-fn an_unready_pod_goes_where_the_budget_always_allows_it() {
+fn always_allow_pdb_releases_unready_pod() {
     let unready = Pod { ready: false, ..owned("ReplicaSet", json!({})) };
     for (policy, ready, free) in
         [(Some("AlwaysAllow"), false, true), (Some("AlwaysAllow"), true, false), (None, false, false)]
@@ -167,7 +167,7 @@ fn an_unready_pod_goes_where_the_budget_always_allows_it() {
 }
 
 #[test]
-fn nodes_that_are_not_wholly_there_or_on_their_way_out_are_left_alone() {
+fn unregistered_or_leaving_nodes_are_skipped() {
     type Change = fn(&mut super::lab::Node);
     let changes: [(Change, Blocker); 7] = [
         (|node| node.managed = false, Blocker::Unmanaged),
@@ -192,7 +192,7 @@ fn nodes_that_are_not_wholly_there_or_on_their_way_out_are_left_alone() {
 }
 
 #[test]
-fn a_node_whose_price_cannot_be_known_drifts_and_empties_but_is_not_consolidated() {
+fn unpriced_node_drifts_but_is_not_consolidated() {
     for (key, why) in [
         (well_known::CAPACITY_TYPE, NotEligible::NoCapacityType),
         (well_known::ZONE, NotEligible::NoZone),
@@ -211,7 +211,7 @@ fn a_node_whose_price_cannot_be_known_drifts_and_empties_but_is_not_consolidated
 }
 
 #[test]
-fn the_nodes_of_a_pool_without_instance_types_are_left_alone_those_of_others_are_not() {
+fn pool_without_types_blocks_only_its_nodes() {
     let mut lab = holding(vec![plain("web", "1")]);
     lab.pools.push((super::lab::free_pool("other"), None));
     lab.node_of("other", "other", "m-4", "on-demand", vec![plain("web", "1")]);
@@ -221,7 +221,7 @@ fn the_nodes_of_a_pool_without_instance_types_are_left_alone_those_of_others_are
 }
 
 #[test]
-fn a_duration_protects_for_so_long_from_the_start_of_the_pod_on() {
+fn do_not_disrupt_duration_counts_from_pod_start() {
     for (started, free) in [(Some(ago(540)), false), (Some(ago(599)), false), (Some(ago(600)), true), (None, false)] {
         let lab = holding(vec![Pod { started, ..protected("10m") }]);
         assert_eq!(lab.may("node", Method::SingleNode), free, "started at {started:?}");

@@ -7,28 +7,28 @@ use serde_json::{Value, json};
 use super::story::{Story, between, maybe, of_types, plain, pod, time};
 
 pub const ROWS: &[(&str, &str)] = &[
-    ("A19", "a_nominated_node_is_left_alone_for_twenty_seconds"),
-    ("E9", "an_empty_node_that_has_drifted_goes_as_empty_unless_consolidation_is_off"),
-    ("F24", "a_pending_pod_that_fits_a_node_on_its_way_launches_no_other"),
-    ("F25", "a_node_made_for_pods_that_have_to_leave_waits_for_them"),
+    ("A19", "nominated_node_is_protected_for_twenty_seconds"),
+    ("E9", "empty_drifted_node_goes_as_empty"),
+    ("F24", "pending_pod_fitting_starting_node_launches_nothing"),
+    ("F25", "node_for_evicted_pods_waits_for_them"),
     ("F26", "replacements_of_several_commands_start_side_by_side"),
-    ("M4", "when_emptiness_is_rejected_the_next_method_is_tried_at_once"),
+    ("M4", "rejected_emptiness_tries_next_method_at_once"),
     ("H1", "a_node_stays_until_its_replacement_is_initialized"),
-    ("H2", "all_replacements_have_to_be_there_and_those_that_came_stay"),
+    ("H2", "failed_command_keeps_ready_replacements"),
     ("H3", "a_node_without_a_replacement_goes_at_once"),
     ("H4", "commands_end_in_the_order_of_their_replacements"),
-    ("H5", "a_command_that_takes_too_long_is_taken_back"),
-    ("H8", "a_replacement_without_capacity_fails_its_command_which_is_tried_again_later"),
-    ("H9", "the_taint_of_a_command_that_could_not_be_started_goes_with_the_next_pass"),
+    ("H5", "timed_out_command_is_rolled_back"),
+    ("H8", "replacement_without_capacity_is_retried_later"),
+    ("H9", "taint_of_failed_command_is_removed_next_pass"),
     ("H10", "a_node_stays_until_its_replacement_is_initialized"),
-    ("H11", "all_replacements_have_to_be_there_and_those_that_came_stay"),
-    ("H12", "while_a_claim_has_no_instance_nothing_is_started"),
-    ("I2", "all_replacements_have_to_be_there_and_those_that_came_stay"),
-    ("I7", "a_replacement_without_capacity_fails_its_command_which_is_tried_again_later"),
+    ("H11", "failed_command_keeps_ready_replacements"),
+    ("H12", "unlaunched_claim_blocks_new_commands"),
+    ("I2", "failed_command_keeps_ready_replacements"),
+    ("I7", "replacement_without_capacity_is_retried_later"),
 ];
 
 #[test]
-fn a_nominated_node_is_left_alone_for_twenty_seconds() {
+fn nominated_node_is_protected_for_twenty_seconds() {
     // The second pod is placed on the starting node 1.05 s after its arrival; both are gone before the pass at 20.37.
     for (arrives, looked_at) in [(9.25, "30.37"), (9.45, "40.37")] {
         let told = Story::new()
@@ -43,7 +43,7 @@ fn a_nominated_node_is_left_alone_for_twenty_seconds() {
 }
 
 #[test]
-fn an_empty_node_that_has_drifted_goes_as_empty_unless_consolidation_is_off() {
+fn empty_drifted_node_goes_as_empty() {
     for (after, started) in [("0s", "85.37 Empty 1"), ("Never", "70.37 Drifted 1")] {
         let told = Story::new()
             .pool(json!({"disruption": {"consolidateAfter": after}}))
@@ -61,7 +61,7 @@ fn oversized(story: Story) -> Story {
 }
 
 #[test]
-fn a_pending_pod_that_fits_a_node_on_its_way_launches_no_other() {
+fn pending_pod_fitting_starting_node_launches_nothing() {
     let story = |cpu: &str| {
         oversized(Story::new().latency("readySeconds", 60.4)).run(120.25, "late", 1, plain(cpu)).until(300.0)
     };
@@ -72,7 +72,7 @@ fn a_pending_pod_that_fits_a_node_on_its_way_launches_no_other() {
 }
 
 #[test]
-fn a_node_made_for_pods_that_have_to_leave_waits_for_them() {
+fn node_for_evicted_pods_waits_for_them() {
     let story = Story::new()
         .pool(json!({"disruption": {"consolidateAfter": "0s"}}))
         .run(0.25, "web", 1, pod("1", json!({"labels": {"app": "web"}})))
@@ -93,7 +93,8 @@ fn replacements_of_several_commands_start_side_by_side() {
         Story::new().latency("readySeconds", 200.4).another_pool("p2", json!({})).another_pool("p3", json!({}));
     for pool in ["default", "p2", "p3"] {
         let (big, small) = (format!("{pool}-big"), format!("{pool}-small"));
-        story = story.run(0.25, &big, 1, make(pool, "3")).run(0.25, &small, 1, make(pool, "500m")).scale(260.25, &big, 0);
+        story =
+            story.run(0.25, &big, 1, make(pool, "3")).run(0.25, &small, 1, make(pool, "500m")).scale(260.25, &big, 0);
     }
     let told = story.until(700.0);
     let commands: Vec<_> = told.record.commands.iter().filter(|command| command.started.is_some()).collect();
@@ -104,7 +105,7 @@ fn replacements_of_several_commands_start_side_by_side() {
 }
 
 #[test]
-fn when_emptiness_is_rejected_the_next_method_is_tried_at_once() {
+fn rejected_emptiness_tries_next_method_at_once() {
     let told = Story::new()
         .pool(json!({"template": {"spec": {"requirements": of_types(&["s-4"])}}}))
         .run(0.25, "full", 1, plain("3800m"))
@@ -141,7 +142,7 @@ fn split(story: Story) -> Story {
 }
 
 #[test]
-fn all_replacements_have_to_be_there_and_those_that_came_stay() {
+fn failed_command_keeps_ready_replacements() {
     let told = split(Story::calm()).until(300.0);
     assert_eq!(told.started(), ["60.37 Drifted 1 +2"]);
     assert!(told.record.commands[0].succeeded.is_some());
@@ -182,7 +183,7 @@ fn commands_end_in_the_order_of_their_replacements() {
 }
 
 #[test]
-fn a_command_that_takes_too_long_is_taken_back() {
+fn timed_out_command_is_rolled_back() {
     let told =
         oversized(Story::new().fault("neverReady", 100.0, 200.0, &[])).run(720.25, "late", 1, plain("1")).until(740.0);
     assert_eq!(told.started(), ["105.37 Underutilized 1 +1"]);
@@ -194,7 +195,7 @@ fn a_command_that_takes_too_long_is_taken_back() {
 }
 
 #[test]
-fn a_replacement_without_capacity_fails_its_command_which_is_tried_again_later() {
+fn replacement_without_capacity_is_retried_later() {
     for drifts in [false, true] {
         let story = if drifts {
             Story::calm().run(0.25, "web", 1, plain("1")).drift_all(114.25)
@@ -211,7 +212,7 @@ fn a_replacement_without_capacity_fails_its_command_which_is_tried_again_later()
 }
 
 #[test]
-fn the_taint_of_a_command_that_could_not_be_started_goes_with_the_next_pass() {
+fn taint_of_failed_command_is_removed_next_pass() {
     let limited: Value = json!({"limits": {"cpu": "3"}});
     let told = oversized(Story::new()).change_pool(70.25, limited).until(700.0);
     assert_eq!(told.started(), Vec::<String>::new());
@@ -229,7 +230,7 @@ fn the_taint_of_a_command_that_could_not_be_started_goes_with_the_next_pass() {
 }
 
 #[test]
-fn while_a_claim_has_no_instance_nothing_is_started() {
+fn unlaunched_claim_blocks_new_commands() {
     let told = Story::calm()
         .pool(json!({"template": {"spec": {"requirements": of_types(&["s-2"])}}}))
         .latency("launchSeconds", 7.2)

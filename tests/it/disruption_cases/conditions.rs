@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 use super::story::{Story, maybe, of_types, plain, pod, protected, time};
 
 pub const ROWS: &[(&str, &str)] = &[
-    ("J2", "a_node_that_never_held_a_pod_counts_from_its_initialization"),
+    ("J2", "never_used_node_counts_from_initialization"),
     ("J3", "neither_never_nor_an_uninitialized_node_is_consolidated"),
     ("J5", "daemons_do_not_count_as_events"),
-    ("J6", "a_node_expires_once_to_the_second_whatever_stands_against_it"),
-    ("J7", "a_node_that_is_unhealthy_for_half_an_hour_goes_at_once_whatever_stands_against_it"),
-    ("J8", "what_is_healthy_again_or_not_looked_after_stays"),
-    ("J9", "while_too_many_nodes_of_a_pool_are_unhealthy_none_is_repaired"),
-    ("J10", "a_node_that_is_unhealthy_for_half_an_hour_goes_at_once_whatever_stands_against_it"),
-    ("J11", "of_two_bad_conditions_the_one_that_is_due_first_counts"),
-    ("D22", "a_node_that_is_unhealthy_for_half_an_hour_goes_at_once_whatever_stands_against_it"),
+    ("J6", "node_expires_once_ignoring_blockers"),
+    ("J7", "unhealthy_node_is_removed_after_half_hour"),
+    ("J8", "recovered_or_unmonitored_node_is_not_repaired"),
+    ("J9", "too_many_unhealthy_nodes_stop_repair"),
+    ("J10", "unhealthy_node_is_removed_after_half_hour"),
+    ("J11", "earliest_due_condition_triggers_repair"),
+    ("D22", "unhealthy_node_is_removed_after_half_hour"),
 ];
 
 /// When the node is first proposed; it is left alone from the moment on that the story says.
@@ -24,7 +24,7 @@ fn proposed(after: &str, story: impl FnOnce(Story) -> Story) -> Vec<String> {
 }
 
 #[test]
-fn a_node_that_never_held_a_pod_counts_from_its_initialization() {
+fn never_used_node_counts_from_initialization() {
     // The pod is gone before the node is initialized, at 13.90, which the API keeps as 13.
     let bare = |story: Story| story.run(0.25, "web", 1, plain("1")).scale(5.25, "web", 0);
     for (after, at) in [("30s", "50.37"), ("37s", "50.37"), ("38s", "60.37")] {
@@ -63,7 +63,7 @@ fn bound(expire: &str, owned: Value) -> Story {
 }
 
 #[test]
-fn a_node_expires_once_to_the_second_whatever_stands_against_it() {
+fn node_expires_once_ignoring_blockers() {
     for owned in [plain("1"), protected("1"), pod("1", json!({"labels": {"app": "web"}}))] {
         let told = bound("100s", owned).budget(0.25, "web", "web", json!({"maxUnavailable": 0})).until(350.0);
         // The claim is made at 1.30, which the API keeps as 1.
@@ -90,7 +90,7 @@ fn guarded(nodes: u32) -> Story {
 }
 
 #[test]
-fn a_node_that_is_unhealthy_for_half_an_hour_goes_at_once_whatever_stands_against_it() {
+fn unhealthy_node_is_removed_after_half_hour() {
     for status in ["False", "Unknown"] {
         let told = guarded(3).at(60.25, condition("web-00001", "Ready", status)).until(2_000.0);
         let node = told.record.nodes.iter().find(|node| node.deletion_requested.is_some()).unwrap();
@@ -105,7 +105,7 @@ fn a_node_that_is_unhealthy_for_half_an_hour_goes_at_once_whatever_stands_agains
 }
 
 #[test]
-fn what_is_healthy_again_or_not_looked_after_stays() {
+fn recovered_or_unmonitored_node_is_not_repaired() {
     let unharmed = |story: Story| story.until(4_000.0).record.nodes.iter().all(|node| node.end.is_none());
     let broken = |kind, status| guarded(3).at(60.25, condition("web-00001", kind, status));
     assert!(!unharmed(broken("Ready", "False")));
@@ -116,7 +116,7 @@ fn what_is_healthy_again_or_not_looked_after_stays() {
 }
 
 #[test]
-fn while_too_many_nodes_of_a_pool_are_unhealthy_none_is_repaired() {
+fn too_many_unhealthy_nodes_stop_repair() {
     let mut story = guarded(10);
     for number in 0..3 {
         story = story.at(60.25, condition(&format!("web-{number:05}"), "Ready", "False"));
@@ -129,7 +129,7 @@ fn while_too_many_nodes_of_a_pool_are_unhealthy_none_is_repaired() {
 }
 
 #[test]
-fn of_two_bad_conditions_the_one_that_is_due_first_counts() {
+fn earliest_due_condition_triggers_repair() {
     let hardware = |seconds: f64| {
         let story = guarded(3).at(60.25, condition("web-00001", "Ready", "False"));
         let told = story.at(seconds, condition("web-00001", "AcceleratedHardwareReady", "False")).until(3_000.0);

@@ -1,23 +1,23 @@
 //! What the removal of a node disturbs, and the order that follows from it (C).
 
 use nodecast::domain::SimDuration;
-use nodecast_karpenter::disruption::{MethodResult, Memory, Method};
+use nodecast_karpenter::disruption::{Memory, Method, MethodResult};
 use serde_json::json;
 
 use super::lab::{Lab, Pod, ago, free_pool, plain, pod};
 
 pub const ROWS: &[(&str, &str)] = &[
-    ("C5", "every_pod_of_a_node_counts_and_so_does_the_life_that_is_left_to_it"),
-    ("C6", "every_pod_of_a_node_counts_and_so_does_the_life_that_is_left_to_it"),
-    ("C7", "pools_take_turns_the_cheapest_node_of_each_first"),
-    ("C8", "pools_that_were_not_seen_come_first_and_all_are_forgotten_when_all_were_seen"),
-    ("C9", "pools_that_were_not_seen_come_first_and_all_are_forgotten_when_all_were_seen"),
-    ("C10", "when_the_time_is_over_the_pools_that_were_not_reached_are_remembered"),
-    ("C11", "a_command_found_early_leaves_the_pools_that_were_not_seen_as_they_are"),
+    ("C5", "disruption_cost_counts_pods_and_remaining_lifetime"),
+    ("C6", "disruption_cost_counts_pods_and_remaining_lifetime"),
+    ("C7", "pools_take_turns_with_cheapest_node_first"),
+    ("C8", "unseen_pools_come_first_until_all_are_seen"),
+    ("C9", "unseen_pools_come_first_until_all_are_seen"),
+    ("C10", "timeout_remembers_unreached_pools"),
+    ("C11", "early_command_keeps_list_of_unseen_pools"),
 ];
 
 #[test]
-fn every_pod_of_a_node_counts_and_so_does_the_life_that_is_left_to_it() {
+fn disruption_cost_counts_pods_and_remaining_lifetime() {
     let daemon = || pod("daemon", json!({"cpu": "100m", "owner": "DaemonSet"}));
     let pods: Vec<Pod> = std::iter::once(plain("app", "100m")).chain((0..4).map(|_| daemon())).collect();
     let mut lab = Lab::new();
@@ -62,7 +62,7 @@ fn turns(nodes: &[&str], unseen: &[&str]) -> Vec<usize> {
 }
 
 #[test]
-fn pools_take_turns_the_cheapest_node_of_each_first() {
+fn pools_take_turns_with_cheapest_node_first() {
     for (round, pods) in [(0, 1), (1, 2), (2, 3)] {
         let names = ["p1", "p2", "p3"].map(|pool| format!("{pool}-{pods}"));
         let mut found = turns(&names.each_ref().map(String::as_str), &[]);
@@ -72,7 +72,7 @@ fn pools_take_turns_the_cheapest_node_of_each_first() {
 }
 
 #[test]
-fn pools_that_were_not_seen_come_first_and_all_are_forgotten_when_all_were_seen() {
+fn unseen_pools_come_first_until_all_are_seen() {
     assert_eq!(turns(&["p2-1", "p3-1"], &["p2"]), [1, 3]);
     assert_eq!(turns(&["p3-1"], &["p3"]), [1]);
     let mut memory = Memory { unseen: ["p2".into()].into(), ..Memory::default() };
@@ -82,7 +82,7 @@ fn pools_that_were_not_seen_come_first_and_all_are_forgotten_when_all_were_seen(
 }
 
 #[test]
-fn when_the_time_is_over_the_pools_that_were_not_reached_are_remembered() {
+fn timeout_remembers_unreached_pools() {
     let lab = three_pools("p3-3");
     let mut memory = Memory::default();
     assert_eq!(lab.found_within(Method::SingleNode, Some(0), &mut memory), MethodResult::NotNow);
@@ -93,7 +93,7 @@ fn when_the_time_is_over_the_pools_that_were_not_reached_are_remembered() {
 }
 
 #[test]
-fn a_command_found_early_leaves_the_pools_that_were_not_seen_as_they_are() {
+fn early_command_keeps_list_of_unseen_pools() {
     let mut memory = Memory { unseen: ["p2".into(), "p3".into()].into(), ..Memory::default() };
     let found = three_pools("p2-1").found_within(Method::SingleNode, None, &mut memory);
     assert!(matches!(found, MethodResult::Command(_)));

@@ -14,28 +14,28 @@ pub const ROWS: &[(&str, &str)] = &[
     ("F2", "a_node_whose_pods_fit_elsewhere_is_deleted"),
     ("F3", "a_node_gives_way_to_cheaper_types_alone"),
     ("F4", "what_may_be_spot_becomes_spot_alone"),
-    ("F5", "where_all_that_could_come_is_dearer_nothing_happens"),
-    ("F6", "where_all_that_could_come_is_dearer_nothing_happens"),
+    ("F5", "more_expensive_replacements_are_rejected"),
+    ("F6", "more_expensive_replacements_are_rejected"),
     ("F7", "an_equal_price_is_not_cheaper"),
-    ("F8", "a_node_of_unknown_price_can_be_deleted_but_not_replaced"),
-    ("F9", "the_dearest_zone_that_a_type_could_land_in_counts"),
-    ("F10", "pods_of_a_candidate_do_not_wait_for_a_node_but_homeless_ones_may"),
-    ("F11", "pods_of_a_candidate_do_not_wait_for_a_node_but_homeless_ones_may"),
-    ("F12", "pods_of_a_candidate_do_not_wait_for_a_node_but_homeless_ones_may"),
-    ("F13", "a_pod_that_is_pending_for_ever_blocks_nothing"),
-    ("F14", "a_running_pod_without_another_place_keeps_its_node"),
+    ("F8", "node_of_unknown_price_is_only_deleted"),
+    ("F9", "most_expensive_zone_of_type_counts"),
+    ("F10", "candidate_pods_do_not_wait_for_starting_nodes"),
+    ("F11", "candidate_pods_do_not_wait_for_starting_nodes"),
+    ("F12", "candidate_pods_do_not_wait_for_starting_nodes"),
+    ("F13", "permanently_pending_pod_blocks_nothing"),
+    ("F14", "pod_without_alternative_keeps_its_node"),
     ("F15", "one_node_is_never_replaced_by_two"),
-    ("F16", "a_replacement_stays_in_the_zone_that_a_spread_needs"),
+    ("F16", "replacement_stays_in_zone_required_by_spread"),
     ("F17", "pods_that_keep_apart_keep_their_nodes"),
-    ("F18", "a_volume_on_the_nodes_own_disk_does_not_hold_its_pod"),
-    ("F19", "a_broken_pool_does_not_keep_others_from_consolidating"),
-    ("F20", "too_few_values_left_block_a_replacement_under_either_policy"),
+    ("F18", "local_volume_does_not_bind_its_pod"),
+    ("F19", "broken_pool_does_not_block_other_pools"),
+    ("F20", "too_few_types_block_replacement_under_min_values"),
     ("F21", "preferences_hold_a_node_unless_they_are_ignored"),
     ("F22", "a_free_reservation_takes_what_runs_elsewhere"),
     ("F23", "a_free_reservation_takes_what_runs_elsewhere"),
-    ("F27", "a_pending_pod_turns_a_deletion_into_a_replacement"),
+    ("F27", "pending_pod_turns_deletion_into_replacement"),
     ("F28", "pods_without_an_owner_move_like_any_other"),
-    ("F29", "a_pending_pod_that_needs_the_large_type_keeps_the_large_node"),
+    ("F29", "pending_large_pod_keeps_large_node"),
 ];
 
 #[test]
@@ -68,7 +68,7 @@ fn what_may_be_spot_becomes_spot_alone() {
 }
 
 #[test]
-fn where_all_that_could_come_is_dearer_nothing_happens() {
+fn more_expensive_replacements_are_rejected() {
     let mut lab = Lab::new();
     lab.node("own", "m-2", vec![plain("web", "1")]);
     assert_eq!(lab.decision(&["own"]), "replace: m-2");
@@ -93,7 +93,7 @@ fn an_equal_price_is_not_cheaper() {
 }
 
 #[test]
-fn a_node_of_unknown_price_can_be_deleted_but_not_replaced() {
+fn node_of_unknown_price_is_only_deleted() {
     let mut lab = Lab::on_demand();
     lab.node("known", "m-16", vec![plain("a", "1")]);
     lab.node("unknown", "m-8", vec![plain("b", "1")]);
@@ -108,7 +108,7 @@ fn a_node_of_unknown_price_can_be_deleted_but_not_replaced() {
 }
 
 #[test]
-fn the_dearest_zone_that_a_type_could_land_in_counts() {
+fn most_expensive_zone_of_type_counts() {
     let mut lab = Lab::on_demand();
     lab.node("own", "m-4", vec![plain("web", "1")]);
     let kind = lab.types.iter_mut().find(|kind| kind.name.as_str() == "m-2");
@@ -123,7 +123,7 @@ fn the_dearest_zone_that_a_type_could_land_in_counts() {
 }
 
 #[test]
-fn pods_of_a_candidate_do_not_wait_for_a_node_but_homeless_ones_may() {
+fn candidate_pods_do_not_wait_for_starting_nodes() {
     let mut lab = Lab::on_demand();
     lab.node("own", "m-2", vec![plain("web", "1")]);
     lab.node("starting", "m-4", Vec::new()).initialized = false;
@@ -140,7 +140,7 @@ fn pods_of_a_candidate_do_not_wait_for_a_node_but_homeless_ones_may() {
 }
 
 #[test]
-fn a_pod_that_is_pending_for_ever_blocks_nothing() {
+fn permanently_pending_pod_blocks_nothing() {
     let mut lab = Lab::on_demand();
     lab.node("own", "m-4", vec![plain("web", "1")]);
     lab.pending.push(pod("never", json!({"cpu": "1", "nodeSelector": {"is": "nowhere"}})));
@@ -148,7 +148,7 @@ fn a_pod_that_is_pending_for_ever_blocks_nothing() {
 }
 
 #[test]
-fn a_running_pod_without_another_place_keeps_its_node() {
+fn pod_without_alternative_keeps_its_node() {
     let mut lab = Lab::on_demand();
     let special = pod("special", json!({"cpu": "1", "nodeSelector": {"is": "special"}}));
     lab.node("own", "m-16", vec![special]).labels.set("is".into(), "special".into());
@@ -171,7 +171,7 @@ fn one_node_is_never_replaced_by_two() {
 }
 
 #[test]
-fn a_replacement_stays_in_the_zone_that_a_spread_needs() {
+fn replacement_stays_in_zone_required_by_spread() {
     let spread = json!([{"topologyKey": well_known::ZONE.as_str(), "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule",
         "labelSelector": {"matchLabels": {"app": "spread"}}}]);
     let make = |name: &str| {
@@ -196,7 +196,7 @@ fn pods_that_keep_apart_keep_their_nodes() {
 }
 
 #[test]
-fn a_volume_on_the_nodes_own_disk_does_not_hold_its_pod() {
+fn local_volume_does_not_bind_its_pod() {
     let hostname = json!([{"key": "kubernetes.io/hostname", "operator": "In", "values": ["own"]}]);
     let terms = json!({"nodeSelectorTerms": [{"matchExpressions": hostname}]});
     let bound =
@@ -228,7 +228,7 @@ fn a_volume_on_the_nodes_own_disk_does_not_hold_its_pod() {
 }
 
 #[test]
-fn a_broken_pool_does_not_keep_others_from_consolidating() {
+fn broken_pool_does_not_block_other_pools() {
     let mut lab = Lab::on_demand();
     lab.node("own", "m-4", vec![plain("web", "1")]);
     let mut broken = free_pool("a-broken-one");
@@ -238,7 +238,7 @@ fn a_broken_pool_does_not_keep_others_from_consolidating() {
 }
 
 #[test]
-fn too_few_values_left_block_a_replacement_under_either_policy() {
+fn too_few_types_block_replacement_under_min_values() {
     let requirements = |least: u32| {
         json!([{"key": well_known::INSTANCE_TYPE.as_str(), "operator": "Exists", "minValues": least},
             {"key": well_known::CAPACITY_TYPE.as_str(), "operator": "In", "values": ["on-demand"]}])
@@ -328,7 +328,7 @@ fn a_free_reservation_takes_what_runs_elsewhere() {
 }
 
 #[test]
-fn a_pending_pod_turns_a_deletion_into_a_replacement() {
+fn pending_pod_turns_deletion_into_replacement() {
     for (kind, expected) in [("m-4", "nothing"), ("m-8", "nothing"), ("m-16", "replace: m-8")] {
         let mut lab = Lab::on_demand();
         lab.unmanaged("room", "m-2");
@@ -351,7 +351,7 @@ fn pods_without_an_owner_move_like_any_other() {
 }
 
 #[test]
-fn a_pending_pod_that_needs_the_large_type_keeps_the_large_node() {
+fn pending_large_pod_keeps_large_node() {
     for cpu in ["14", "15500m"] {
         let mut lab = Lab::on_demand();
         lab.node("large", "m-16", vec![plain("web", "1")]);

@@ -8,21 +8,21 @@ use super::lab::{Lab, ago, plain as lab_plain, pod as lab_pod};
 use super::story::{Story, StoryOutcome, between, maybe, of_types, plain, time};
 
 pub const ROWS: &[(&str, &str)] = &[
-    ("I5", "a_drifted_node_whose_pods_have_no_other_place_is_passed_over"),
-    ("I6", "commands_that_run_use_up_the_budget_of_drift"),
-    ("I8", "drifted_nodes_of_a_static_pool_are_replaced_one_for_one"),
-    ("I9", "the_limit_of_nodes_and_the_number_wanted_bound_what_is_replaced"),
+    ("I5", "drifted_node_with_unplaceable_pods_is_skipped"),
+    ("I6", "running_commands_use_up_drift_budget"),
+    ("I8", "static_pool_replaces_drifted_nodes_one_by_one"),
+    ("I9", "static_pool_replacement_respects_node_limit"),
     ("I10", "static_pools_are_looked_after_each_by_itself"),
-    ("I11", "every_field_of_the_template_makes_nodes_drift_and_no_other_field_does"),
-    ("I13", "requirements_make_nodes_drift_only_where_they_exclude_them"),
+    ("I11", "only_template_fields_cause_drift"),
+    ("I13", "requirements_cause_drift_only_when_excluding_node"),
     ("I14", "the_template_comes_before_the_requirements"),
-    ("I15", "a_type_that_is_withdrawn_makes_its_nodes_drift_from_an_hour_of_age_on"),
-    ("I16", "a_reserved_node_may_also_have_been_on_demand"),
-    ("I17", "a_claim_drifts_only_once_it_has_its_instance"),
+    ("I15", "withdrawn_type_causes_drift_after_one_hour"),
+    ("I16", "reserved_node_may_fall_back_to_on_demand"),
+    ("I17", "claim_drifts_only_after_launch"),
 ];
 
 #[test]
-fn a_drifted_node_whose_pods_have_no_other_place_is_passed_over() {
+fn drifted_node_with_unplaceable_pods_is_skipped() {
     let mut lab = Lab::on_demand();
     let bound = lab_pod("bound", json!({"cpu": "1", "nodeSelector": {"is": "here"}}));
     lab.node("first", "m-4", vec![bound]).drifted = Some(ago(100));
@@ -34,7 +34,7 @@ fn a_drifted_node_whose_pods_have_no_other_place_is_passed_over() {
 }
 
 #[test]
-fn commands_that_run_use_up_the_budget_of_drift() {
+fn running_commands_use_up_drift_budget() {
     let told = Story::calm()
         .pool(json!({"template": {"spec": {"requirements": of_types(&["s-2"])}},
             "disruption": {"budgets": [{"nodes": "3"}]}}))
@@ -62,7 +62,7 @@ fn changed(spec: Value) -> StoryOutcome {
 }
 
 #[test]
-fn every_field_of_the_template_makes_nodes_drift_and_no_other_field_does() {
+fn only_template_fields_cause_drift() {
     let template = |value: Value| json!({"template": value});
     let spec = |value: Value| template(json!({"spec": value}));
     let taint = json!([{"key": "new", "effect": "NoSchedule"}]);
@@ -85,7 +85,7 @@ fn every_field_of_the_template_makes_nodes_drift_and_no_other_field_does() {
 }
 
 #[test]
-fn requirements_make_nodes_drift_only_where_they_exclude_them() {
+fn requirements_cause_drift_only_when_excluding_node() {
     let types = |types: &[&str]| json!({"template": {"spec": {"requirements": of_types(types)}}});
     for (now, drifted) in [
         (types(&["s-2", "s-4", "s-8", "s-16"]), None),
@@ -104,7 +104,7 @@ fn the_template_comes_before_the_requirements() {
 }
 
 #[test]
-fn a_claim_drifts_only_once_it_has_its_instance() {
+fn claim_drifts_only_after_launch() {
     let told =
         Story::calm().latency("launchSeconds", 30.2).run(0.25, "web", 1, plain("1")).drift_all(10.25).until(60.0);
     assert_eq!(told.times(EventKind::NodeDrifted, 1), ["31.50"]);
@@ -122,7 +122,7 @@ fn active(told: &StoryOutcome) -> usize {
 }
 
 #[test]
-fn drifted_nodes_of_a_static_pool_are_replaced_one_for_one() {
+fn static_pool_replaces_drifted_nodes_one_by_one() {
     let told = fixed(2, json!({})).drift_all(60.25).until(300.0);
     assert_eq!(told.started(), ["63.37 Drifted 1 +1", "63.37 Drifted 2 +1"]);
     assert_eq!((told.claims(), active(&told)), (4, 2));
@@ -137,7 +137,7 @@ fn drifted_nodes_of_a_static_pool_are_replaced_one_for_one() {
 }
 
 #[test]
-fn the_limit_of_nodes_and_the_number_wanted_bound_what_is_replaced() {
+fn static_pool_replacement_respects_node_limit() {
     for (limit, together) in [(3, 0), (4, 1), (5, 2), (9, 3)] {
         let told = fixed(3, json!({"nodes": limit.to_string()})).drift_all(60.25).until(75.0);
         assert_eq!(told.started().len(), together, "limit {limit}");
@@ -168,7 +168,7 @@ fn static_pools_are_looked_after_each_by_itself() {
 }
 
 #[test]
-fn a_type_that_is_withdrawn_makes_its_nodes_drift_from_an_hour_of_age_on() {
+fn withdrawn_type_causes_drift_after_one_hour() {
     let withdrawn = |seconds: f64| {
         let story = Story::calm().run(0.25, "web", 1, plain("1"));
         let told = story.at(seconds, json!({"op": "withdrawType", "name": "s-2"})).until(9_200.0);
@@ -189,7 +189,7 @@ fn a_type_that_is_withdrawn_makes_its_nodes_drift_from_an_hour_of_age_on() {
 }
 
 #[test]
-fn a_reserved_node_may_also_have_been_on_demand() {
+fn reserved_node_may_fall_back_to_on_demand() {
     let mut lab = Lab::new();
     lab.node_of("default", "own", "m-4", "reserved", Vec::new());
     let labels = lab.nodes[0].labels.clone().with("karpenter.k8s.aws/capacity-reservation-id", "cr-gone");

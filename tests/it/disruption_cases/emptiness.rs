@@ -7,15 +7,15 @@ use serde_json::json;
 use super::lab::{CONSOLIDATION, Lab, Pod, now, plain, pod};
 
 pub const ROWS: &[(&str, &str)] = &[
-    ("E1", "a_node_is_empty_if_none_of_its_pods_would_have_to_go_elsewhere"),
-    ("E2", "a_node_is_empty_if_none_of_its_pods_would_have_to_go_elsewhere"),
-    ("E3", "a_node_is_empty_if_none_of_its_pods_would_have_to_go_elsewhere"),
-    ("E4", "a_node_that_is_not_consolidatable_or_awaits_pods_stays"),
+    ("E1", "node_is_empty_without_reschedulable_pods"),
+    ("E2", "node_is_empty_without_reschedulable_pods"),
+    ("E3", "node_is_empty_without_reschedulable_pods"),
+    ("E4", "unconsolidatable_or_nominated_node_stays"),
     ("E5", "all_empty_nodes_go_in_one_command"),
-    ("E6", "a_node_that_is_not_consolidatable_or_awaits_pods_stays"),
-    ("E7", "of_the_empty_nodes_those_go_that_are_still_empty_after_the_wait"),
-    ("E10", "nodes_of_a_static_pool_are_neither_empty_nor_underutilized"),
-    ("E12", "when_only_empty_nodes_may_go_others_are_never_consolidated"),
+    ("E6", "unconsolidatable_or_nominated_node_stays"),
+    ("E7", "only_still_empty_nodes_are_removed"),
+    ("E10", "static_pool_nodes_are_never_consolidated"),
+    ("E12", "when_empty_policy_spares_used_nodes"),
 ];
 
 fn emptied(pods: Vec<Pod>) -> Lab {
@@ -25,7 +25,7 @@ fn emptied(pods: Vec<Pod>) -> Lab {
 }
 
 #[test]
-fn a_node_is_empty_if_none_of_its_pods_would_have_to_go_elsewhere() {
+fn node_is_empty_without_reschedulable_pods() {
     let owned = |owner: &str, ending: bool| Pod {
         deletion: ending.then(now),
         ..pod("own", json!({"cpu": "100m", "owner": owner}))
@@ -44,7 +44,7 @@ fn a_node_is_empty_if_none_of_its_pods_would_have_to_go_elsewhere() {
 }
 
 #[test]
-fn a_node_that_is_not_consolidatable_or_awaits_pods_stays() {
+fn unconsolidatable_or_nominated_node_stays() {
     let mut lab = emptied(Vec::new());
     assert!(lab.may("node", Method::Emptiness));
     lab.nodes[0].nominated = true;
@@ -74,7 +74,7 @@ fn left(lab: &Lab, proposed: &[usize]) -> Result<Vec<usize>, Rejection> {
 }
 
 #[test]
-fn of_the_empty_nodes_those_go_that_are_still_empty_after_the_wait() {
+fn only_still_empty_nodes_are_removed() {
     let mut lab = Lab::new();
     lab.node("a", "m-4", Vec::new());
     lab.node("b", "m-4", Vec::new());
@@ -90,7 +90,7 @@ fn of_the_empty_nodes_those_go_that_are_still_empty_after_the_wait() {
 }
 
 #[test]
-fn nodes_of_a_static_pool_are_neither_empty_nor_underutilized() {
+fn static_pool_nodes_are_never_consolidated() {
     let mut lab = emptied(Vec::new());
     lab.pool().replicas = Some(1);
     for method in [Method::Emptiness, Method::MultiNode, Method::SingleNode, Method::Drift] {
@@ -100,7 +100,7 @@ fn nodes_of_a_static_pool_are_neither_empty_nor_underutilized() {
 }
 
 #[test]
-fn when_only_empty_nodes_may_go_others_are_never_consolidated() {
+fn when_empty_policy_spares_used_nodes() {
     let mut lab = Lab::new();
     lab.unmanaged("room", "m-16");
     lab.node("empty", "m-4", Vec::new());

@@ -14,9 +14,9 @@ use nodecast::domain::{
 use nodecast::scenario::manifests::{node_pool_from_json, pod_disruption_budget_from_json, pod_from_json};
 use nodecast_karpenter::controller_time::SearchWork;
 use nodecast_karpenter::disruption::{
-    Blocker, Candidate, ClusterView, Command, Decision, Evaluation, MethodResult, Memory, Method, NodeFacts, PodBudget,
-    PodList, PodView, EvictionCost, Rejection, WhatIf, candidates, drift, eligible, emptiness, evaluate, multi_node,
-    single_node, validate,
+    Blocker, Candidate, ClusterView, Command, Decision, Evaluation, EvictionCost, Memory, Method, MethodResult,
+    NodeFacts, PodBudget, PodList, PodView, Rejection, WhatIf, candidates, drift, eligible, emptiness, evaluate,
+    multi_node, single_node, validate,
 };
 use nodecast_karpenter::instance_types::InstanceType;
 use nodecast_karpenter::packing::{
@@ -206,7 +206,11 @@ impl Lab {
 
     /// Adds a node.
     pub fn node_of(&mut self, pool: &str, name: &str, kind: &str, bought: &str, pods: Vec<Pod>) -> &mut Node {
-        let this_kind = self.types.iter().find(|this_kind| this_kind.name.as_str() == kind).unwrap_or_else(|| panic!("no type {kind}"));
+        let this_kind = self
+            .types
+            .iter()
+            .find(|this_kind| this_kind.name.as_str() == kind)
+            .unwrap_or_else(|| panic!("no type {kind}"));
         let labels = Labels::new()
             .with(well_known::HOSTNAME, name)
             .with(well_known::ZONE, ZONES[0])
@@ -314,7 +318,9 @@ impl Lab {
 
     /// The method's candidates in its order.
     pub fn order(&self, method: Method) -> Vec<String> {
-        self.ask(|_, view| candidates(view, method).iter().map(|candidate| self.nodes[candidate.node].name.clone()).collect())
+        self.ask(|_, view| {
+            candidates(view, method).iter().map(|candidate| self.nodes[candidate.node].name.clone()).collect()
+        })
     }
 
     /// How many more nodes of the pool `default` may be disrupted for a reason.

@@ -10,25 +10,25 @@ use super::story::{Story, StoryOutcome, between, maybe, of_types, plain, pod, pr
 
 pub const ROWS: &[(&str, &str)] = &[
     ("K1", "four_groups_leave_one_after_the_other"),
-    ("K2", "who_tolerates_the_taint_stays_and_holds_nothing_up"),
+    ("K2", "pods_tolerating_disruption_taint_do_not_block"),
     ("K3", "who_tolerates_only_an_unschedulable_node_is_evicted"),
     ("K4", "static_ended_and_stuck_pods_hold_nothing_up"),
     ("K5", "static_ended_and_stuck_pods_hold_nothing_up"),
     ("K6", "refused_evictions_are_tried_ever_more_slowly"),
     ("K7", "a_pod_under_two_budgets_is_never_evicted"),
-    ("K8", "the_successor_of_a_pod_is_not_evicted_in_its_place"),
+    ("K8", "successor_pod_is_not_evicted"),
     ("K9", "static_ended_and_stuck_pods_hold_nothing_up"),
-    ("K10", "a_node_whose_instance_is_gone_goes_at_once_unless_it_still_looks_ready"),
+    ("K10", "node_without_instance_is_removed_unless_ready"),
     ("K11", "a_drain_takes_at_least_five_seconds"),
-    ("K15", "a_protected_pod_is_deleted_in_time_and_not_before"),
-    ("K16", "a_protected_pod_is_deleted_in_time_and_not_before"),
-    ("K17", "a_pod_that_takes_too_long_to_end_is_given_what_is_left"),
+    ("K15", "protected_pod_is_deleted_at_grace_deadline"),
+    ("K16", "protected_pod_is_deleted_at_grace_deadline"),
+    ("K17", "slow_pod_gets_the_remaining_grace_period"),
     ("K18", "a_pod_is_given_a_second_at_least"),
-    ("K19", "without_a_grace_period_nothing_is_deleted_by_force"),
-    ("K20", "the_end_of_the_grace_period_is_set_once"),
-    ("K21", "an_instance_is_looked_at_every_five_seconds_until_it_is_gone"),
+    ("K19", "without_grace_period_no_pod_is_force_deleted"),
+    ("K20", "grace_deadline_is_set_once"),
+    ("K21", "instance_termination_is_polled_every_five_seconds"),
     ("K22", "a_claim_that_never_registered_is_not_drained"),
-    ("K23", "without_a_grace_period_nothing_is_deleted_by_force"),
+    ("K23", "without_grace_period_no_pod_is_force_deleted"),
 ];
 
 /// A node with pods, deleted at 60.25. The pod `web-00000` is one of them.
@@ -65,7 +65,7 @@ fn four_groups_leave_one_after_the_other() {
 }
 
 #[test]
-fn who_tolerates_the_taint_stays_and_holds_nothing_up() {
+fn pods_tolerating_disruption_taint_do_not_block() {
     for toleration in [
         json!({"key": "karpenter.sh/disrupted", "operator": "Exists", "effect": "NoSchedule"}),
         json!({"key": "karpenter.sh/disrupted", "operator": "Equal", "effect": "NoSchedule"}),
@@ -134,7 +134,7 @@ fn a_pod_under_two_budgets_is_never_evicted() {
 }
 
 #[test]
-fn the_successor_of_a_pod_is_not_evicted_in_its_place() {
+fn successor_pod_is_not_evicted() {
     let pod = pod("1", json!({"labels": {"app": "web"}}));
     let told = deleted(pod, |story| {
         let story = story.budget(0.25, "web", "web", json!({"minAvailable": 1}));
@@ -146,7 +146,7 @@ fn the_successor_of_a_pod_is_not_evicted_in_its_place() {
 }
 
 #[test]
-fn a_node_whose_instance_is_gone_goes_at_once_unless_it_still_looks_ready() {
+fn node_without_instance_is_removed_unless_ready() {
     let killed = |deleted_at: f64| {
         Story::calm()
             .run(0.25, "web", 1, plain("1"))
@@ -180,7 +180,7 @@ fn guarded(grace: u32) -> Value {
 }
 
 #[test]
-fn a_protected_pod_is_deleted_in_time_and_not_before() {
+fn protected_pod_is_deleted_at_grace_deadline() {
     // The deletion at 60.25 is kept as 60, so that the grace period ends at 360.
     for (grace, deleted_at, given) in [(300, "60.25", 299), (60, "300.25", 59), (30, "330.25", 29)] {
         let told = deleted(guarded(grace), with_grace("300s"));
@@ -192,7 +192,7 @@ fn a_protected_pod_is_deleted_in_time_and_not_before() {
 }
 
 #[test]
-fn a_pod_that_takes_too_long_to_end_is_given_what_is_left() {
+fn slow_pod_gets_the_remaining_grace_period() {
     let annotations = json!({"sim/shutdown-seconds": "5000"});
     let slow = pod("1", json!({"annotations": annotations, "terminationGracePeriodSeconds": 6_000}));
     let told = deleted(slow.clone(), |story| with_grace("300s")(story).scale(50.25, "web", 0));
@@ -208,7 +208,7 @@ fn a_pod_is_given_a_second_at_least() {
 }
 
 #[test]
-fn without_a_grace_period_nothing_is_deleted_by_force() {
+fn without_grace_period_no_pod_is_force_deleted() {
     let told = deleted(protected("1"), |story| story);
     assert_eq!((told.pod("web-00000").deletion_requested, told.node(1).terminating), (None, None));
     // The drain goes on when the pod ends by itself.
@@ -218,7 +218,7 @@ fn without_a_grace_period_nothing_is_deleted_by_force() {
 }
 
 #[test]
-fn the_end_of_the_grace_period_is_set_once() {
+fn grace_deadline_is_set_once() {
     let expiring = |story: Story| {
         let json = json!({"template": {"spec": {"expireAfter": "100s"}}});
         with_grace("300s")(story).pool(json).delete_node_of(80.25, "web-00000")
@@ -228,7 +228,7 @@ fn the_end_of_the_grace_period_is_set_once() {
 }
 
 #[test]
-fn an_instance_is_looked_at_every_five_seconds_until_it_is_gone() {
+fn instance_termination_is_polled_every_five_seconds() {
     // It takes 21.3 s to be gone.
     let told = deleted(plain("1"), |story| story);
     assert_eq!((maybe(told.node(1).terminating), maybe(told.node(1).terminated)), ("65.25".into(), "90.25".into()));

@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 use super::story::{Story, StoryOutcome, between, maybe, of_types, plain, pod, protected};
 
 pub const ROWS: &[(&str, &str)] = &[
-    ("L1", "a_spot_notice_removes_the_node_and_keeps_launches_from_its_offering_for_three_minutes"),
+    ("L1", "spot_notice_removes_node_and_avoids_offering"),
     ("L2", "a_rebalance_recommendation_is_only_noted"),
-    ("L3", "a_state_on_the_way_out_removes_the_node_and_no_other_does"),
-    ("L4", "a_scheduled_change_of_ec2_removes_the_node_and_no_other_health_event_does"),
-    ("L7", "a_notice_for_a_node_that_is_leaving_changes_nothing_but_what_is_avoided"),
-    ("L8", "a_status_check_that_fails_for_two_minutes_takes_the_node_by_force"),
+    ("L3", "terminating_instance_state_removes_node"),
+    ("L4", "only_scheduled_ec2_change_removes_node"),
+    ("L7", "notice_for_leaving_node_only_avoids_offering"),
+    ("L8", "failing_status_check_forces_node_removal"),
     ("L9", "a_scheduled_event_removes_the_node_without_force"),
     ("L10", "who_is_forced_out_stays_forced_out"),
     ("L11", "a_check_that_recovers_is_counted_anew"),
-    ("L12", "an_instance_ends_when_its_node_is_drained_or_with_its_pods_after_two_minutes"),
+    ("L12", "interrupted_instance_ends_after_drain_or_two_minutes"),
 ];
 
 /// A node with a pod that a drain waits for, and what it is told at 60.25.
@@ -36,7 +36,7 @@ fn removed(more: Value) -> bool {
 }
 
 #[test]
-fn a_spot_notice_removes_the_node_and_keeps_launches_from_its_offering_for_three_minutes() {
+fn spot_notice_removes_node_and_avoids_offering() {
     let spot = json!([{"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot", "on-demand"]},
         {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["s-2"]},
         {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["a", "b"]}]);
@@ -74,7 +74,7 @@ fn a_rebalance_recommendation_is_only_noted() {
 }
 
 #[test]
-fn a_state_on_the_way_out_removes_the_node_and_no_other_does() {
+fn terminating_instance_state_removes_node() {
     for (state, goes) in [
         ("pending", false),
         ("running", false),
@@ -88,7 +88,7 @@ fn a_state_on_the_way_out_removes_the_node_and_no_other_does() {
 }
 
 #[test]
-fn a_scheduled_change_of_ec2_removes_the_node_and_no_other_health_event_does() {
+fn only_scheduled_ec2_change_removes_node() {
     for (service, category, goes) in
         [("EC2", "scheduledChange", true), ("EC2", "issue", false), ("RDS", "scheduledChange", false)]
     {
@@ -98,7 +98,7 @@ fn a_scheduled_change_of_ec2_removes_the_node_and_no_other_health_event_does() {
 }
 
 #[test]
-fn a_notice_for_a_node_that_is_leaving_changes_nothing_but_what_is_avoided() {
+fn notice_for_leaving_node_only_avoids_offering() {
     let notice = json!({"op": "notice", "onNodeOf": "web-00000", "kind": "spotInterruption"});
     let told = Story::calm()
         .pool(json!({"template": {"spec": {"requirements": of_types(&["s-2", "s-4"])}}}))
@@ -121,7 +121,7 @@ fn checked(checks: &[(f64, bool)]) -> Story {
 }
 
 #[test]
-fn a_status_check_that_fails_for_two_minutes_takes_the_node_by_force() {
+fn failing_status_check_forces_node_removal() {
     // Karpenter looks at 50.37 and every minute from then on.
     for (fails, goes) in [(50.25, "170.37"), (50.45, "230.37")] {
         let told = checked(&[(fails, true)]).until(400.0);
@@ -197,7 +197,7 @@ fn interrupted(outcome: &Outcome) -> &NodeFacts {
 }
 
 #[test]
-fn an_instance_ends_when_its_node_is_drained_or_with_its_pods_after_two_minutes() {
+fn interrupted_instance_ends_after_drain_or_two_minutes() {
     let notice = SimTime::ZERO + SimDuration::from_secs(1_200);
     let quick = spot_cluster("2m", "");
     let ended = interrupted(&quick).terminating.unwrap() - notice;

@@ -247,7 +247,12 @@ impl StoryOutcome {
         let told = |command_facts: &CommandFacts| {
             let new = command_facts.replacements.len();
             let new = if new == 0 { String::new() } else { format!(" +{new}") };
-            Some(format!("{} {} {}{new}", time(command_facts.started?), command_facts.reason.as_str(), self.names(&command_facts.nodes)))
+            Some(format!(
+                "{} {} {}{new}",
+                time(command_facts.started?),
+                command_facts.reason.as_str(),
+                self.names(&command_facts.nodes)
+            ))
         };
         self.record.commands.iter().filter_map(told).collect()
     }
@@ -255,7 +260,12 @@ impl StoryOutcome {
     /// Commands that were proposed, as `TIME METHOD NODES`.
     pub fn proposed(&self) -> Vec<String> {
         let told = |command_facts: &CommandFacts| {
-            Some(format!("{} {} {}", time(command_facts.proposed?), command_facts.method?, self.names(&command_facts.candidates)))
+            Some(format!(
+                "{} {} {}",
+                time(command_facts.proposed?),
+                command_facts.method?,
+                self.names(&command_facts.candidates)
+            ))
         };
         self.record.commands.iter().filter_map(told).collect()
     }

@@ -7,19 +7,19 @@ use serde_json::json;
 use super::lab::{Lab, Pod, demanding_pool, plain};
 
 pub const ROWS: &[(&str, &str)] = &[
-    ("S1", "spot_is_replaced_by_spot_only_behind_the_gate_and_with_fifteen_cheaper_types"),
-    ("S2", "spot_is_replaced_by_spot_only_behind_the_gate_and_with_fifteen_cheaper_types"),
-    ("S3", "spot_is_replaced_by_spot_only_behind_the_gate_and_with_fifteen_cheaper_types"),
-    ("S4", "the_cheapest_fifteen_types_are_sent_whatever_their_order"),
-    ("S5", "the_cheapest_fifteen_types_are_sent_whatever_their_order"),
-    ("S6", "as_many_types_are_sent_as_the_least_number_of_values_asks_for"),
+    ("S1", "spot_to_spot_needs_gate_and_fifteen_types"),
+    ("S2", "spot_to_spot_needs_gate_and_fifteen_types"),
+    ("S3", "spot_to_spot_needs_gate_and_fifteen_types"),
+    ("S4", "fifteen_cheapest_types_are_sent"),
+    ("S5", "fifteen_cheapest_types_are_sent"),
+    ("S6", "min_values_raise_number_of_sent_types"),
     ("S7", "several_spot_nodes_become_one_without_fifteen_types"),
-    ("M1", "three_dear_nodes_with_little_on_them_become_one"),
-    ("M2", "of_two_equal_nodes_one_goes_and_none_comes"),
-    ("M3", "a_filter_that_leaves_too_few_values_makes_the_move_invalid"),
-    ("M6", "when_the_time_is_over_the_best_prefix_so_far_is_taken"),
-    ("M7", "at_most_a_hundred_and_one_nodes_go_at_once"),
-    ("M8", "the_search_does_not_see_a_longer_prefix_behind_an_invalid_one"),
+    ("M1", "three_underused_nodes_become_one"),
+    ("M2", "one_of_two_equal_nodes_is_deleted"),
+    ("M3", "filter_violating_min_values_invalidates_command"),
+    ("M6", "timed_out_search_takes_best_prefix"),
+    ("M7", "multi_node_consolidation_is_limited_to_101_nodes"),
+    ("M8", "search_stops_at_first_invalid_prefix"),
 ];
 
 /// A Spot node of the `own`-th of `types` types, the cheapest first.
@@ -31,7 +31,7 @@ fn spot_ladder(types: usize, number: usize) -> Lab {
 }
 
 #[test]
-fn spot_is_replaced_by_spot_only_behind_the_gate_and_with_fifteen_cheaper_types() {
+fn spot_to_spot_needs_gate_and_fifteen_types() {
     let mut lab = spot_ladder(20, 20);
     lab.spot_to_spot = false;
     assert_eq!(lab.evaluation(&["own"]).decision, Decision::NoOp(NoOp::SpotToSpotOff));
@@ -48,7 +48,7 @@ fn cheapest(count: usize) -> String {
 }
 
 #[test]
-fn the_cheapest_fifteen_types_are_sent_whatever_their_order() {
+fn fifteen_cheapest_types_are_sent() {
     let mut lab = spot_ladder(20, 20);
     lab.types.reverse();
     assert_eq!(lab.decision(&["own"]), cheapest(15));
@@ -66,7 +66,7 @@ fn demanding(types: usize, number: usize, least: usize) -> Lab {
 }
 
 #[test]
-fn as_many_types_are_sent_as_the_least_number_of_values_asks_for() {
+fn min_values_raise_number_of_sent_types() {
     assert_eq!(demanding(18, 18, 16).decision(&["own"]), cheapest(16));
     assert_eq!(demanding(18, 18, 18).decision(&["own"]), "nothing");
 }
@@ -85,7 +85,7 @@ fn several_spot_nodes_become_one_without_fifteen_types() {
 }
 
 #[test]
-fn three_dear_nodes_with_little_on_them_become_one() {
+fn three_underused_nodes_become_one() {
     for (bought, gate) in [(["on-demand"; 3], false), (["spot"; 3], true), (["spot", "on-demand", "spot"], false)] {
         let mut lab = Lab::new();
         lab.spot_to_spot = gate;
@@ -99,7 +99,7 @@ fn three_dear_nodes_with_little_on_them_become_one() {
 }
 
 #[test]
-fn of_two_equal_nodes_one_goes_and_none_comes() {
+fn one_of_two_equal_nodes_is_deleted() {
     let mut lab = Lab::on_demand();
     lab.node("two-pods", "m-2", vec![plain("a", "500m"), plain("b", "500m")]);
     lab.node("one-pod", "m-2", vec![plain("c", "500m")]);
@@ -108,7 +108,7 @@ fn of_two_equal_nodes_one_goes_and_none_comes() {
 }
 
 #[test]
-fn a_filter_that_leaves_too_few_values_makes_the_move_invalid() {
+fn filter_violating_min_values_invalidates_command() {
     for (least, expected) in [(2, "a b by m-2 m-4"), (3, "nothing")] {
         let mut lab = Lab::new();
         for name in ["a", "b"] {
@@ -141,21 +141,21 @@ fn nodes(lab: &Lab, evaluations: Option<usize>) -> usize {
 }
 
 #[test]
-fn when_the_time_is_over_the_best_prefix_so_far_is_taken() {
+fn timed_out_search_takes_best_prefix() {
     let lab = crowd(9);
     let found: Vec<usize> = (0..=4).map(|evaluations| nodes(&lab, Some(evaluations))).collect();
     assert_eq!(found, [0, 5, 7, 8, 9]);
 }
 
 #[test]
-fn at_most_a_hundred_and_one_nodes_go_at_once() {
+fn multi_node_consolidation_is_limited_to_101_nodes() {
     for (candidates, expected) in [(99, 99), (100, 100), (101, 101), (150, 101)] {
         assert_eq!(nodes(&crowd(candidates), None), expected, "of {candidates}");
     }
 }
 
 #[test]
-fn the_search_does_not_see_a_longer_prefix_behind_an_invalid_one() {
+fn search_stops_at_first_invalid_prefix() {
     // Two such nodes would need an m-4, which costs as much as both; three or four would be cheaper as one m-4.
     let lab = |nodes: usize| {
         let mut lab = Lab::on_demand();

@@ -6,12 +6,12 @@ use super::lab::{CONSOLIDATION, Lab, plain, pod, protected};
 use serde_json::json;
 
 pub const ROWS: &[(&str, &str)] = &[
-    ("G2", "a_replacement_that_would_be_too_small_is_given_up"),
+    ("G2", "too_small_replacement_is_abandoned"),
     ("G4", "what_now_protects_a_pod_stops_a_command"),
     ("G5", "what_now_protects_a_pod_stops_a_command"),
-    ("G6", "what_now_stands_against_a_node_stops_a_command"),
-    ("G7", "what_now_stands_against_a_node_stops_a_command"),
-    ("G8", "a_replacement_that_is_no_longer_needed_is_given_up"),
+    ("G6", "new_blocker_stops_command"),
+    ("G7", "new_blocker_stops_command"),
+    ("G8", "unneeded_replacement_is_abandoned"),
     ("G9", "prices_are_not_looked_at_again"),
 ];
 
@@ -38,7 +38,7 @@ fn after(mut lab: Lab, change: impl FnOnce(&mut Lab)) -> Result<(), Rejection> {
 }
 
 #[test]
-fn a_replacement_that_would_be_too_small_is_given_up() {
+fn too_small_replacement_is_abandoned() {
     let grown = after(replaced(), |lab| lab.nodes[0].pods.push(plain("large", "5")));
     assert_eq!(grown, Err(Rejection::Scheduling));
     // As long as everything that was asked for would still do, it may be more.
@@ -60,7 +60,7 @@ fn what_now_protects_a_pod_stops_a_command() {
 }
 
 #[test]
-fn what_now_stands_against_a_node_stops_a_command() {
+fn new_blocker_stops_command() {
     for lab in [replaced(), deleted()] {
         // A nominated node is no candidate any more, so that the budget is not even asked.
         assert_eq!(after(lab.clone(), |lab| lab.nodes[0].nominated = true), Err(Rejection::Churn));
@@ -82,7 +82,7 @@ fn what_now_stands_against_a_node_stops_a_command() {
 }
 
 #[test]
-fn a_replacement_that_is_no_longer_needed_is_given_up() {
+fn unneeded_replacement_is_abandoned() {
     let roomy = after(replaced(), |lab| {
         lab.unmanaged("room", "m-4");
     });

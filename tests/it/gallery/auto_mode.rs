@@ -19,7 +19,7 @@ fn drifted(run: &Run) -> usize {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn the_fee_is_paid_back_in_part_by_agents_and_nodes_that_are_not_there() {
+fn auto_mode_fee_is_partly_offset() {
     let all @ [auto, karpenter, groups] = &runs::<3>("auto-mode");
     has_rows("auto-mode", all, |run| {
         let money = |items: &[BillItem]| format::money(&run.summary.about.currency, part(run, items));

@@ -10,7 +10,7 @@ fn nodes(run: &Run) -> f64 {
 }
 
 #[test]
-fn spot_halves_the_price_of_a_frame_though_some_begin_anew_and_fewer_jobs_at_a_time_save_little() {
+fn spot_halves_render_cost_despite_restarts() {
     let all @ [spot, on_demand, twenty] = &runs::<3>("batch");
     has_rows("batch", all, |run| {
         let (queue, currency) = (&run.summary.queues[0], &run.summary.about.currency);

@@ -8,13 +8,14 @@ use super::{Run, has_rows, runs};
 fn slowest_within(run: &Run, from: i64, to: i64) -> f64 {
     let samples = run.outcome.record.samples.iter();
     let within = samples.filter(|sample| (from * 60..to * 60).contains(&sample.at.as_secs()));
-    let latency_p99_seconds = within.flat_map(|sample| sample.workloads.iter().filter_map(|workload| workload.latency_p99_seconds));
+    let latency_p99_seconds =
+        within.flat_map(|sample| sample.workloads.iter().filter_map(|workload| workload.latency_p99_seconds));
     latency_p99_seconds.fold(0.0, f64::max)
 }
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn a_steep_crowd_is_followed_a_sudden_one_is_not_and_an_entry_in_the_calendar_is_the_cheapest_answer() {
+fn calendar_scaling_handles_sudden_crowds_most_cheaply() {
     let all @ [plain, pause, larger, calendar, cautious] = &runs::<5>("black-friday");
     has_rows("black-friday", all, |run| {
         let lost = run.lost();

@@ -10,7 +10,7 @@ const FARGATE: [BillItem; 3] = [BillItem::FargateCpu, BillItem::FargateMemory, B
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn jobs_fill_room_that_is_there_anyway_and_without_nodes_there_is_none() {
+fn fargate_saves_only_when_it_replaces_all_nodes() {
     let all @ [nodes, jobs, everything] = &runs::<3>("fargate");
     let wait = |run: &Run| run.longest_wait(&["reports/hourly"], 10);
     has_rows("fargate", all, |run| {

@@ -14,7 +14,7 @@ fn types(run: &Run) -> Vec<&str> {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn one_line_on_the_size_of_gpu_nodes_matters_more_than_autoscaling() {
+fn gpu_node_size_matters_more_than_autoscaling() {
     let all @ [fixed, autoscaled, underutilized, any, spot] = &runs::<5>("gpu-inference");
     has_rows("gpu-inference", all, |run| {
         let (nodes, pods) = (&run.summary.nodes, &run.summary.pods);

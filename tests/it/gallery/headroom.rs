@@ -9,7 +9,7 @@ const SERVICES: [&str; 3] = ["shop/checkout", "shop/search", "shop/login"];
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn room_held_free_takes_the_wait_for_nodes_and_leaves_that_for_the_autoscaler() {
+fn headroom_removes_pod_wait_for_nodes() {
     let all @ [none, pause, larger] = &runs::<3>("headroom");
     has_rows("headroom", all, |run: &Run| {
         let wait = run.longest_wait(&SERVICES, 10);
@@ -37,7 +37,7 @@ fn room_held_free_takes_the_wait_for_nodes_and_leaves_that_for_the_autoscaler() 
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn the_more_room_is_held_the_fewer_pods_of_services_wait_and_the_shorter() {
+fn more_headroom_shortens_pod_waits() {
     let place = crate::cli::Place::new();
     let scenario = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/headroom/scenario.yaml");
     let axis = "Deployment[headroom/pause].spec.replicas=0,4,8,14,20";

@@ -6,7 +6,7 @@ use super::{Run, edited_runs, has_rows};
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn both_autoscalers_cost_a_tenth_of_fixed_nodes_and_karpenter_is_cheaper_and_sooner() {
+fn karpenter_is_cheaper_and_faster_than_cas() {
     let all @ [karpenter, cas, fixed] = &edited_runs::<3>("karpenter-vs-cas", &["duration=1d"]);
     let wait = |run: &Run| run.summary.pods.wait_for_node.unwrap().p99_seconds;
     has_rows("karpenter-vs-cas", all, |run| {

@@ -5,7 +5,7 @@ use nodecast::report::format;
 use super::{Run, has_rows, runs};
 
 #[test]
-fn consolidation_saves_three_tenths_and_moves_nearly_every_pod_of_the_trace() {
+fn consolidation_saves_but_moves_nearly_every_pod() {
     let all @ [consolidate, empty] = &runs::<2>("pod-trace");
     let nodes = |run: &Run| run.summary.nodes.mean_ready.unwrap();
     has_rows("pod-trace", all, |run| {

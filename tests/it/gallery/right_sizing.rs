@@ -13,7 +13,7 @@ fn deeds(run: &Run) -> (u64, u64) {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn in_place_evicts_less_and_ends_with_the_same_requests() {
+fn in_place_evicts_less_with_same_requests() {
     let all: [Run; 3] = runs("right-sizing");
     has_rows("right-sizing", &all, |run| {
         let (evicted, resized) = deeds(run);

@@ -7,7 +7,7 @@ use super::{Run, has_rows, runs};
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn spot_saves_a_third_and_on_demand_is_the_restless_one() {
+fn spot_saves_a_third_in_shop_day() {
     let all @ [spot, demand] = &runs::<2>("shop-day");
     let missing = |run: &Run| run.summary.availability.unavailable_pod_minutes;
     has_rows("shop-day", all, |run: &Run| {

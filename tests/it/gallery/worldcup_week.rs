@@ -3,7 +3,7 @@
 use super::edited_runs;
 
 #[test]
-fn nearly_a_thousand_pods_of_twenty_services_run_at_the_first_peak_on_twenty_nodes() {
+fn worldcup_first_peak_fits_twenty_nodes() {
     let [run] = &edited_runs::<1>("worldcup-week", &["duration=20h"]);
     let ready = run.outcome.record.samples.iter().map(|sample| {
         let workload = sample.workloads.iter().filter(|workload| workload.requests_per_second > 0.0);

@@ -21,7 +21,7 @@ fn rescales(run: &Run) -> usize {
 }
 
 #[test]
-fn a_lost_zone_costs_minutes_if_pods_may_go_elsewhere_the_whole_outage_if_not_and_nothing_if_two_zones_suffice() {
+fn zone_outage_cost_depends_on_spread() {
     let all @ [possible, always, suffice] = &*RUNS;
     let overloaded = |run: &Run| run.summary.requests[0].overloaded_seconds;
     has_rows("zone-outage", all, |run| {
@@ -46,7 +46,7 @@ fn a_lost_zone_costs_minutes_if_pods_may_go_elsewhere_the_whole_outage_if_not_an
 }
 
 #[test]
-fn a_managed_group_replaces_its_dark_node_elsewhere_and_karpenter_does_not() {
+fn managed_group_replaces_dark_node_elsewhere() {
     let [run, _, _] = &*RUNS;
     let dark = Symbol::new("eu-west-1b");
     let lost = |origin: fn(&NodeOrigin) -> bool| {

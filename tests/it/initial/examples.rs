@@ -28,7 +28,7 @@ fn came_to(outcome: &Outcome) -> (usize, usize) {
 }
 
 #[test]
-fn new_nodes_of_a_group_are_as_those_of_the_dump() {
+fn new_group_nodes_match_dumped_nodes() {
     let group = NODE_GROUP.replace("desired: 2", "desired: 1");
     let run = |manifests: &str| {
         let dump = shared("s1", OF_GROUP, 4);
@@ -42,7 +42,7 @@ fn new_nodes_of_a_group_are_as_those_of_the_dump() {
 
 /// EC2 says one GPU of the type, and the nodes of the dump share theirs.
 #[test]
-fn the_first_iteration_already_goes_by_the_nodes_of_the_dump() {
+fn first_iteration_uses_dumped_nodes() {
     let make = |text: String| text.replace("example.com/slot", "nvidia.com/gpu").replace("m5.xlarge", "g4dn.xlarge");
     let group = make(NODE_GROUP.replace("desired: 2", "desired: 1"));
     for controllers in ["", "controller_time: none\n"] {
@@ -53,7 +53,7 @@ fn the_first_iteration_already_goes_by_the_nodes_of_the_dump() {
 }
 
 #[test]
-fn new_nodes_of_a_pool_are_as_those_of_the_dump() {
+fn new_pool_nodes_match_dumped_nodes() {
     // Karpenter knows nothing of the devices: what waits for none makes it launch, and the others find their place there.
     let manifests = POOL.to_owned() + &takers(8, 100) + &deployment("api", 12).replace("cpu: 250m", "cpu: 1000m");
     let dump = shared("p1", &OF_POOL.replace("m5.xlarge", "m6i.xlarge"), 4) + &shared("p2", OF_POOL, 4);
@@ -65,7 +65,7 @@ fn new_nodes_of_a_pool_are_as_those_of_the_dump() {
 }
 
 #[test]
-fn nodes_of_a_group_bring_the_devices_that_its_tags_promise() {
+fn group_nodes_have_devices_from_tags() {
     let tags = "tags: { k8s.io/cluster-autoscaler/node-template/resources/example.com/slot: \"2\" }";
     let group = |more: &str| {
         format!(

@@ -28,7 +28,7 @@ fn drafted(dump: &str) -> (Place, String) {
 }
 
 #[test]
-fn a_node_of_a_machine_that_nobody_knows_stays_and_the_draft_says_so() {
+fn node_of_unknown_machine_stays_with_warning() {
     let dump = node("s1", OF_GROUP, 20) + &node("x1", "team: data", 9) + &deployment("web", 1);
     let dump = dump + &pod("web-a", "x1", Some(("ReplicaSet", "web-5f4d7")), 100);
     let (place, err) = drafted(&dump);
@@ -40,7 +40,7 @@ fn a_node_of_a_machine_that_nobody_knows_stays_and_the_draft_says_so() {
 }
 
 #[test]
-fn a_job_that_something_made_which_is_not_simulated_goes_on_as_one_of_its_own() {
+fn foreign_controlled_job_continues_standalone() {
     let job = "---\napiVersion: batch/v1\nkind: Job\nmetadata:\n  name: train-0\n  namespace: shop\n  \
         ownerReferences: [{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, name: train, uid: u, controller: true}]\n\
         spec: {completions: 3, parallelism: 1, template: {spec: {restartPolicy: Never, containers: [{name: own, image: own, \
@@ -57,7 +57,7 @@ fn a_job_that_something_made_which_is_not_simulated_goes_on_as_one_of_its_own() 
 }
 
 #[test]
-fn an_autoscaler_of_what_is_not_simulated_scales_its_pods() {
+fn hpa_of_unsimulated_workload_scales_its_pods() {
     let of_set = |name: &str| pod(name, "s1", Some(("CloneSet", "cache")), 100);
     let dump = node("s1", OF_GROUP, 20)
         + &deployment("web", 1)
@@ -77,7 +77,7 @@ fn an_autoscaler_of_what_is_not_simulated_scales_its_pods() {
 }
 
 #[test]
-fn an_autoscaler_scales_what_is_of_the_kind_that_it_names() {
+fn hpa_scales_target_of_its_kind() {
     let made = |kind: &str| {
         let objects = deployment("web", 1) + &autoscaler("apps/v1", kind, "web");
         let place = cluster(&objects, &node("s1", OF_GROUP, 20), &format!("{NODE_GROUP}{STATIC}"));
@@ -89,7 +89,7 @@ fn an_autoscaler_scales_what_is_of_the_kind_that_it_names() {
 }
 
 #[test]
-fn an_autoscaler_that_an_operator_made_scales_and_so_does_kedas_whose_object_the_dump_lacks() {
+fn operator_created_and_keda_hpas_scale() {
     let made_by = |version: &str, kind: &str| {
         let owner = format!(
             "namespace: shop, ownerReferences: [{{apiVersion: {version}, kind: {kind}, name: web, uid: u, controller: true}}]}}"

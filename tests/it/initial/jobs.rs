@@ -51,7 +51,7 @@ fn pods(outcome: &Outcome, prefix: &str) -> usize {
 }
 
 #[test]
-fn what_is_done_of_a_job_is_not_done_again() {
+fn completed_job_work_is_not_repeated() {
     let objects = [
         job("half", "completions: 10, parallelism: 2", "active: 1, succeeded: 7, failed: 1"),
         job("indexed", "completions: 5, parallelism: 5, completionMode: Indexed", "completedIndexes: \"0-2,4\""),
@@ -76,7 +76,7 @@ fn what_is_done_of_a_job_is_not_done_again() {
 }
 
 #[test]
-fn an_index_that_was_given_up_is_not_run_again() {
+fn failed_index_of_dumped_job_is_not_retried() {
     let spec = "completions: 5, parallelism: 5, completionMode: Indexed, backoffLimitPerIndex: 1";
     let objects = job("indexed", spec, "failed: 4, completedIndexes: \"0\", failedIndexes: \"1,3\"");
     let outcome = begun(&objects, &[], &run_times(&["indexed"], "2m"));
@@ -85,7 +85,7 @@ fn an_index_that_was_given_up_is_not_run_again() {
 }
 
 #[test]
-fn a_job_that_has_ended_makes_no_pods_and_loses_those_that_are_left() {
+fn ended_job_removes_remaining_pods() {
     let ended = |kind: &str| {
         format!("conditions: [{{type: {kind}, status: \"True\", lastTransitionTime: \"2026-10-31T11:00:00Z\"}}]")
     };
@@ -110,7 +110,7 @@ fn a_job_that_has_ended_makes_no_pods_and_loses_those_that_are_left() {
 
 /// Nor would anything in the cluster: a Job that has failed is left out of what is made of a dump, and deletes its pods.
 #[test]
-fn of_a_failed_job_whose_pods_are_going_nobody_is_told_that_nothing_makes_them_again() {
+fn failed_job_with_leaving_pods_causes_no_warning() {
     let warned = |metadata: &str| {
         let pod = pod("gone-x", "s1", Some(("Job", "gone")), 100);
         let replacen = pod.replacen("metadata:\n", &format!("metadata:\n{metadata}"), 1);
@@ -122,7 +122,7 @@ fn of_a_failed_job_whose_pods_are_going_nobody_is_told_that_nothing_makes_them_a
 }
 
 #[test]
-fn what_a_manifest_says_of_a_jobs_status_is_nothing_without_a_dump() {
+fn job_status_without_dump_is_ignored() {
     let place = Place::new();
     place.put("cluster.yaml", &job("half", "completions: 4, parallelism: 4", "succeeded: 3"));
     place.put(
@@ -136,7 +136,7 @@ fn what_a_manifest_says_of_a_jobs_status_is_nothing_without_a_dump() {
 }
 
 #[test]
-fn a_job_that_a_cron_job_has_made_goes_on_as_its_own_and_the_next_ones_are_the_cron_jobs() {
+fn cron_job_and_its_running_job_continue() {
     let cron = |name: &str, more: &str| {
         let spec = format!("schedule: \"30 12 * * *\"{more}, jobTemplate: {{spec: {{{TEMPLATE}}}}}");
         object("CronJob", name, "", &spec)
@@ -177,7 +177,7 @@ fn a_job_that_a_cron_job_has_made_goes_on_as_its_own_and_the_next_ones_are_the_c
 
 /// The run begins at 12:00, a Job of each still runs, and those of 09:00 to 11:00 were due meanwhile; the next is due in another year.
 #[test]
-fn what_a_running_job_has_held_back_starts_when_it_has_ended() {
+fn held_back_cron_run_starts_after_running_job() {
     let cron = |name: &str, policy: &str, last: &str| {
         let spec =
             format!("schedule: \"0 8-11 31 10 *\", concurrencyPolicy: {policy}, jobTemplate: {{spec: {{{TEMPLATE}}}}}");
@@ -226,7 +226,7 @@ fn scaled_jobs(names: &[&str]) -> String {
 const QUEUE: &str = "phases: { keda: 25s }\nqueues:\n  - { name: orders, kind: sqs, workload: shop/batch, time_per_message: 60s, waiting: 30 }\n";
 
 #[test]
-fn jobs_of_a_scaled_job_run_already_when_keda_first_looks() {
+fn scaled_job_runs_before_first_keda_poll() {
     let there = [
         pod("batch-aaaaa-x", "s1", Some(("Job", "batch-aaaaa")), 100),
         pod("batch-bbbbb-x", "s1", Some(("Job", "batch-bbbbb")), 100),
@@ -249,7 +249,7 @@ fn jobs_of_a_scaled_job_run_already_when_keda_first_looks() {
 }
 
 #[test]
-fn a_begin_that_is_missing_or_still_to_come_is_told() {
+fn missing_or_future_job_start_is_reported() {
     let limited = "activeDeadlineSeconds: 15600, completions: 1";
     let objects = [
         job("future", limited, "startTime: \"2026-10-31T12:10:00Z\""),
@@ -273,7 +273,7 @@ fn a_begin_that_is_missing_or_still_to_come_is_told() {
 }
 
 #[test]
-fn a_begin_that_is_no_time_is_an_error_with_its_place() {
+fn invalid_job_start_is_error_with_place() {
     let objects = job("odd", "completions: 1", "startTime: yesterday");
     let place = cluster(&objects, &node("s1", OF_GROUP, 20), NODE_GROUP);
     let error = nodecast::scenario::load(&place.path("scenario.yaml")).unwrap_err().render();
@@ -282,7 +282,7 @@ fn a_begin_that_is_no_time_is_an_error_with_its_place() {
 }
 
 #[test]
-fn init_carries_how_far_jobs_are_and_whose_they_are() {
+fn init_keeps_job_progress_and_owner() {
     let cron = format!("schedule: \"0 3 * * *\", jobTemplate: {{spec: {{{TEMPLATE}}}}}");
     let made = made_by("batch/v1", "CronJob", "report");
     let dump = [

@@ -34,7 +34,7 @@ fn asked(outcome: &Outcome, name: &str) -> Option<i64> {
 }
 
 #[test]
-fn patience_with_a_taint_counts_from_when_the_node_got_it() {
+fn taint_toleration_counts_from_taint_time() {
     let pods =
         [bearing("due", Some(600)), bearing("later", Some(4_500)), bearing("stays", None), by_hand("bare", "", "")];
     let begun = |more: &str| {
@@ -49,7 +49,7 @@ fn patience_with_a_taint_counts_from_when_the_node_got_it() {
 }
 
 #[test]
-fn a_pod_that_is_being_deleted_has_the_time_that_is_left_to_it() {
+fn deleting_pod_keeps_remaining_grace_period() {
     let leaving = |name: &str, until: &str| {
         by_hand(name, "", &format!("  deletionTimestamp: \"2026-10-31T{until}Z\"\n  deletionGracePeriodSeconds: 600\n"))
     };
@@ -76,7 +76,7 @@ fn a_pod_that_is_being_deleted_has_the_time_that_is_left_to_it() {
 }
 
 #[test]
-fn init_keeps_the_pods_that_are_being_deleted_on_their_nodes() {
+fn init_keeps_terminating_pods_on_nodes() {
     let leaving = by_hand("leaving", "", "  deletionTimestamp: \"2026-10-31T12:00:20Z\"\n");
     let place = Place::new();
     place.put("all.yaml", &(node("s1", OF_GROUP, 20) + &deployment("web", 1) + &leaving));
@@ -92,7 +92,7 @@ fn init_keeps_the_pods_that_are_being_deleted_on_their_nodes() {
 }
 
 #[test]
-fn pods_of_a_node_that_is_not_ready_leave_it_after_five_minutes() {
+fn pods_leave_not_ready_node_after_five_minutes() {
     let begun = |taint: &str, added: &str| {
         let spec = format!(
             "spec: {{taints: [{{key: node.kubernetes.io/{taint}, effect: NoExecute, timeAdded: \"2026-10-31T{added}Z\"}}]}}\nstatus:\n"
@@ -112,7 +112,7 @@ fn pods_of_a_node_that_is_not_ready_leave_it_after_five_minutes() {
 }
 
 #[test]
-fn pods_go_with_what_made_them_and_is_being_deleted() {
+fn pods_are_deleted_with_their_deleted_owner() {
     let going = |text: String, finalizer: &str| {
         let more = format!("namespace: shop, deletionTimestamp: \"2026-10-31T11:59:50Z\", finalizers: [{finalizer}]}}");
         text.replacen("namespace: shop}", &more, 1)

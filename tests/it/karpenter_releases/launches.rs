@@ -19,7 +19,7 @@ use crate::reserved_capacity::run_file;
 pub const ROWS: &[&str] = &["P7", "P8", "P12", "P15", "I7", "I8", "I10", "L7"];
 
 #[test]
-fn create_fleet_is_given_sixty_types_but_in_v0_35_and_v0_36() {
+fn create_fleet_gets_sixty_types_in_most_releases() {
     let region = Catalog::embedded().unwrap().region("us-east-1").unwrap();
     let on_demand: Requirements =
         [Requirement::equals(well_known::CAPACITY_TYPE, well_known::ON_DEMAND)].into_iter().collect();
@@ -49,7 +49,7 @@ fn create_fleet_is_given_sixty_types_but_in_v0_35_and_v0_36() {
 }
 
 #[test]
-fn a_pod_that_triggers_again_prolongs_the_window_up_to_v1_1() {
+fn repeated_pod_trigger_extends_window_to_v1_1() {
     for (karpenter, least, most) in [("v1.1", 55.0, 75.0), ("v1.2", 12.0, 25.0)] {
         let told = Story::calm()
             .release(karpenter)
@@ -65,7 +65,7 @@ fn a_pod_that_triggers_again_prolongs_the_window_up_to_v1_1() {
 }
 
 #[test]
-fn preferences_may_be_left_alone_from_v1_4_on() {
+fn preferences_can_be_ignored_from_v1_4() {
     let large = json!({"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["s-8"]});
     let prefers = json!({"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution":
         [{"weight": 1, "preference": {"matchExpressions": [large]}}]}}});
@@ -110,14 +110,18 @@ fn reservations_are_used_from_v1_6_on() {
     for (karpenter, used) in [("v1.5", false), ("v1.6", true)] {
         let outcome = run(karpenter, &manifests, reserved);
         let bought = |kind: &str| {
-            outcome.record.nodes.iter().any(|node| node.capacity_type.is_some_and(|capacity_type| capacity_type.as_str() == kind))
+            outcome
+                .record
+                .nodes
+                .iter()
+                .any(|node| node.capacity_type.is_some_and(|capacity_type| capacity_type.as_str() == kind))
         };
         assert_eq!((bought("reserved"), bought("on-demand")), (used, !used), "{karpenter}");
     }
 }
 
 #[test]
-fn memory_is_learnt_from_nodes_from_v1_1_on() {
+fn node_memory_is_learned_from_v1_1() {
     let manifests = class("")
         + &pool("general", "m5", "0")
         + &deployment("web", 2, "general").replace("cpu: 900m, memory: 1Gi", "cpu: 900m, memory: 6656Mi");
@@ -132,7 +136,7 @@ fn memory_is_learnt_from_nodes_from_v1_1_on() {
 }
 
 #[test]
-fn a_zone_whose_subnets_are_full_is_avoided_from_v1_6_on() {
+fn full_subnet_zones_are_avoided_from_v1_6() {
     let full = "cluster: { zones: [us-east-1a, us-east-1b] }\nfaults: [{ at: 0s, for: 30m, subnet_exhausted: { zone: us-east-1a } }]\nec2: { capacity: infinite, failures: none }\n";
     let manifests = class("")
         + &pool("general", "m5", "0")
@@ -154,7 +158,7 @@ fn a_zone_whose_subnets_are_full_is_avoided_from_v1_6_on() {
 }
 
 #[test]
-fn a_node_that_fails_its_status_checks_drains_in_v1_12_and_goes_at_once_later() {
+fn failed_status_checks_drain_in_v1_12() {
     for (karpenter, drained, gone) in [("v1.11", false, false), ("v1.12", true, false), ("v1.13", true, true)] {
         let told = Story::calm()
             .release(karpenter)

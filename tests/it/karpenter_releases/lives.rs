@@ -14,7 +14,7 @@ fn story(karpenter: &str) -> Story {
 }
 
 #[test]
-fn a_node_that_never_joins_is_given_up_from_v0_28_on() {
+fn unregistered_node_is_removed_from_v0_28() {
     for (karpenter, ends) in [("v0.27", [None, None]), ("v0.28", [Some(NodeEnd::NotRegistered), None])] {
         let told =
             story(karpenter).fault("neverRegister", 0.0, 60.0, &[]).run(0.25, "web", 1, plain("1")).until(3_600.0);
@@ -24,7 +24,7 @@ fn a_node_that_never_joins_is_given_up_from_v0_28_on() {
 }
 
 #[test]
-fn a_launch_that_keeps_failing_is_given_up_after_five_minutes_from_v1_7_on() {
+fn failing_launch_ends_sooner_from_v1_7() {
     for (karpenter, seconds) in [("v1.6", 900.0..=961.0), ("v1.7", 300.0..=361.0)] {
         let told = story(karpenter).fault("error", 0.0, 3_000.0, &[]).run(0.25, "web", 1, plain("1")).until(1_200.0);
         let first = told.node(1);
@@ -34,7 +34,7 @@ fn a_launch_that_keeps_failing_is_given_up_after_five_minutes_from_v1_7_on() {
 }
 
 #[test]
-fn a_node_is_marked_in_the_way_of_its_release() {
+fn disruption_mark_depends_on_release() {
     for (karpenter, mark) in [
         ("v0.31", "node.kubernetes.io/unschedulable"),
         ("v0.32", "karpenter.sh/disruption"),
@@ -47,7 +47,7 @@ fn a_node_is_marked_in_the_way_of_its_release() {
 }
 
 #[test]
-fn a_drain_takes_five_seconds_at_least_from_v1_10_on() {
+fn drain_takes_five_seconds_from_v1_10() {
     for (karpenter, least) in [("v1.9", 0.0), ("v1.10", 5.0)] {
         let told = story(karpenter)
             .pool(json!({"disruption": {"consolidateAfter": "0s"}}))
@@ -71,7 +71,7 @@ fn expires(karpenter: &str, allowed: u32) -> crate::disruption_cases::story::Sto
 }
 
 #[test]
-fn what_expires_is_replaced_first_up_to_v0_37_and_deleted_from_v1_0_on() {
+fn expired_node_is_replaced_first_before_v1() {
     let replaced = expires("v0.37", 1);
     assert_eq!((replaced.node(1).end, replaced.claims()), (Some(NodeEnd::Expired), 2));
     assert!(replaced.node(1).deletion_requested >= replaced.node(2).initialized);
@@ -84,7 +84,7 @@ fn what_expires_is_replaced_first_up_to_v0_37_and_deleted_from_v1_0_on() {
 }
 
 #[test]
-fn a_pod_that_may_not_leave_keeps_its_node_up_to_v0_37_and_gets_a_place_that_idles_up_to_v1_3() {
+fn protected_pod_blocks_expiry_until_v0_37() {
     for (karpenter, deleted, claims) in
         [("v0.37", false, 1), ("v1.0", true, 2), ("v1.3", true, 2), ("v1.4", true, 1), ("v1.13", true, 1)]
     {

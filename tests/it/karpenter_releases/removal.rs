@@ -31,7 +31,7 @@ fn ended(told: &StoryOutcome, end: NodeEnd) -> usize {
 }
 
 #[test]
-fn an_empty_node_goes_without_a_word_from_v0_32_on() {
+fn silent_provisioner_removes_empty_node_from_v0_32() {
     // What a Provisioner without a word on it is read as.
     let silent = json!({"disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never"}});
     for (karpenter, patch, gone) in [("v0.31", silent, 0), ("v0.32", json!({}), 1), ("v0.37", json!({}), 1)] {
@@ -46,7 +46,7 @@ fn an_empty_node_goes_without_a_word_from_v0_32_on() {
 }
 
 #[test]
-fn an_empty_node_of_the_beta_api_waits_for_consolidate_after_only_where_the_policy_is_when_empty() {
+fn beta_when_empty_waits_for_consolidate_after() {
     for (karpenter, policy, least, most) in [
         ("v0.37", "WhenEmpty", 60.0, 72.0),
         ("v0.37", "WhenUnderutilized", 15.0, 27.0),
@@ -64,7 +64,7 @@ fn an_empty_node_of_the_beta_api_waits_for_consolidate_after_only_where_the_poli
 }
 
 #[test]
-fn an_underutilized_node_waits_for_consolidate_after_from_v1_0_on() {
+fn underutilized_node_honours_consolidate_after_from_v1() {
     for (karpenter, late) in [("v0.37", false), ("v1.0", true)] {
         let told = Story::new()
             .release(karpenter)
@@ -80,7 +80,7 @@ fn an_underutilized_node_waits_for_consolidate_after_from_v1_0_on() {
 }
 
 #[test]
-fn a_drifted_node_is_replaced_from_v0_33_on() {
+fn drifted_node_is_replaced_from_v0_33() {
     for (karpenter, replaced) in [("v0.32", 0), ("v0.33", 1), ("v1.0", 1)] {
         let told = calm(singles(karpenter)).run(0.25, "web", 1, plain("1500m")).drift_all(60.25).until(200.0);
         assert_eq!(ended(&told, NodeEnd::Drifted), replaced, "{karpenter}");
@@ -88,7 +88,7 @@ fn a_drifted_node_is_replaced_from_v0_33_on() {
 }
 
 #[test]
-fn budgets_limit_what_goes_at_once_from_v0_34_on() {
+fn budgets_limit_disruption_from_v0_34() {
     for (karpenter, first) in [("v0.33", 20), ("v0.34", 2)] {
         let told = singles(karpenter)
             .pool(json!({"disruption": {"budgets": [{"nodes": "10%"}]}}))
@@ -115,7 +115,7 @@ fn reasons_of_budgets_count_from_v1_0_on() {
 }
 
 #[test]
-fn a_pending_pod_that_fits_nowhere_blocks_consolidation_up_to_v0_29() {
+fn pending_pod_blocks_consolidation_until_v0_29() {
     for (karpenter, decision) in [("v0.29", "nothing"), ("v0.30", "delete")] {
         let mut lab = Lab { karpenter: release(karpenter), ..Lab::on_demand() };
         lab.node("one", "m-4", vec![lab_plain("web", "1")]);
@@ -126,7 +126,7 @@ fn a_pending_pod_that_fits_nowhere_blocks_consolidation_up_to_v0_29() {
 }
 
 #[test]
-fn a_node_that_is_not_ready_takes_no_pods_of_a_candidate_up_to_v0_33() {
+fn unready_node_takes_no_pods_until_v0_33() {
     for (karpenter, decision) in [("v0.33", "nothing"), ("v0.34", "delete")] {
         let mut lab = Lab { karpenter: release(karpenter), ..Lab::on_demand() };
         lab.node("one", "m-4", vec![lab_plain("web", "1")]);
@@ -136,7 +136,7 @@ fn a_node_that_is_not_ready_takes_no_pods_of_a_candidate_up_to_v0_33() {
 }
 
 #[test]
-fn an_annotation_of_a_node_protects_it_with_any_value_up_to_v0_37() {
+fn node_annotation_protects_by_presence_until_v0_37() {
     for (karpenter, free) in [("v0.37", false), ("v1.0", true)] {
         let mut lab = Lab { karpenter: release(karpenter), ..Lab::on_demand() };
         let node = lab.node("one", "m-4", vec![lab_plain("web", "1")]);
@@ -146,7 +146,7 @@ fn an_annotation_of_a_node_protects_it_with_any_value_up_to_v0_37() {
 }
 
 #[test]
-fn multi_node_consolidation_takes_a_hundred_at_most_from_v0_30_on() {
+fn multi_node_limit_applies_from_v0_30() {
     for (karpenter, most) in [("v0.29", 119), ("v0.30", 101)] {
         let mut lab = Lab { karpenter: release(karpenter), ..Lab::on_demand() };
         for number in 0..120 {
@@ -158,7 +158,7 @@ fn multi_node_consolidation_takes_a_hundred_at_most_from_v0_30_on() {
 }
 
 #[test]
-fn a_node_of_an_unknown_type_can_be_empty_from_v1_1_on() {
+fn unknown_type_can_be_empty_from_v1_1() {
     for (karpenter, may) in [("v1.0", false), ("v1.1", true)] {
         let mut lab = Lab { karpenter: release(karpenter), ..Lab::on_demand() };
         lab.node("one", "m-4", Vec::new()).labels.set("node.kubernetes.io/instance-type".into(), "gone".into());
@@ -167,12 +167,13 @@ fn a_node_of_an_unknown_type_can_be_empty_from_v1_1_on() {
 }
 
 #[test]
-fn single_node_consolidation_takes_pools_in_turn_from_v1_4_on() {
+fn single_node_pools_alternate_from_v1_4() {
     for (karpenter, first) in [("v1.3", "a-2"), ("v1.4", "b-1")] {
         let mut lab = Lab { karpenter: release(karpenter), ..Lab::on_demand() };
         lab.pools.push((crate::disruption_cases::lab::free_pool("other"), None));
         // Two cheap to disturb that cannot go, then one more of the same pool and one of the other, dearer each.
-        let pods = |count: usize| (0..count).map(|index| lab_plain(&format!("web-{index}"), "100m")).collect::<Vec<_>>();
+        let pods =
+            |count: usize| (0..count).map(|index| lab_plain(&format!("web-{index}"), "100m")).collect::<Vec<_>>();
         lab.node_of(
             "default",
             "a-1",
@@ -199,7 +200,7 @@ fn one_comes_back(karpenter: &str) -> StoryOutcome {
 }
 
 #[test]
-fn of_empty_nodes_those_go_that_still_are_empty_from_v1_5_on() {
+fn still_empty_nodes_go_from_v1_5() {
     for (karpenter, gone) in [("v1.4", 0), ("v1.5", 2)] {
         let told = one_comes_back(karpenter);
         let asked = told.record.nodes.iter().filter(|node| node.deletion_requested.is_some()).count();
@@ -223,7 +224,7 @@ fn emptiness_comes_before_drift_from_v1_5_on() {
 }
 
 #[test]
-fn drift_leaves_empty_nodes_alone_in_v1_5_and_v1_6() {
+fn drift_skips_empty_nodes_in_v1_5() {
     for (karpenter, commands) in [("v1.4", vec![2]), ("v1.5", vec![]), ("v1.6", vec![]), ("v1.7", vec![1, 1])] {
         let told = calm(singles(karpenter))
             .run(0.25, "web", 2, plain("1500m"))
@@ -236,7 +237,7 @@ fn drift_leaves_empty_nodes_alone_in_v1_5_and_v1_6() {
 }
 
 #[test]
-fn do_not_disrupt_may_state_for_how_long_from_v1_12_on() {
+fn do_not_disrupt_has_duration_from_v1_12() {
     let protected = |cpu: &str| -> Value { pod(cpu, json!({"annotations": {"karpenter.sh/do-not-disrupt": "10m"}})) };
     for (karpenter, late) in [("v1.11", false), ("v1.12", true)] {
         let told = Story::new()
@@ -252,10 +253,11 @@ fn do_not_disrupt_may_state_for_how_long_from_v1_12_on() {
 }
 
 #[test]
-fn the_node_that_saves_most_for_its_disruption_goes_first_from_v1_14_on() {
+fn best_savings_ratio_goes_first_from_v1_14() {
     for (karpenter, first) in [("v1.13", "small"), ("v1.14", "large")] {
         let mut lab = Lab { karpenter: release(karpenter), ..Lab::on_demand() };
-        let pods = |count: usize| (0..count).map(|index| lab_plain(&format!("web-{index}"), "100m")).collect::<Vec<_>>();
+        let pods =
+            |count: usize| (0..count).map(|index| lab_plain(&format!("web-{index}"), "100m")).collect::<Vec<_>>();
         lab.node("small", "m-2", pods(1));
         lab.node("large", "m-16", pods(3));
         lab.unmanaged("rest", "m-16");
@@ -282,7 +284,8 @@ fn balanced_prices_allowed_offerings_from_v1_14_1() {
         let types = vec![priced("small", 2, "0.4", "0.1"), priced("big", 4, "0.5", "0.2")];
         let mut lab = Lab { karpenter: release(karpenter), types, ..Lab::on_demand() };
         lab.pool().disruption.policy = ConsolidationPolicy::Balanced;
-        let pods = |count: usize| (0..count).map(|index| lab_plain(&format!("web-{index}"), "600m")).collect::<Vec<_>>();
+        let pods =
+            |count: usize| (0..count).map(|index| lab_plain(&format!("web-{index}"), "600m")).collect::<Vec<_>>();
         lab.node("light", "big", pods(2));
         lab.node("full", "big", pods(6));
         assert_eq!(lab.told(Method::SingleNode), told, "{karpenter}");
@@ -290,7 +293,7 @@ fn balanced_prices_allowed_offerings_from_v1_14_1() {
 }
 
 #[test]
-fn single_node_consolidation_goes_on_with_the_next_node_after_a_failed_validation_up_to_v0_27() {
+fn failed_validation_tries_next_node_until_v0_27() {
     // Two nodes for either of which a third has room; the first may not go any more by the time of its validation.
     let labelled = |cpu: &str, name: &str| pod(cpu, json!({"labels": {"app": name}}));
     for (karpenter, after) in [("v0.27", 0.0..=0.01), ("v0.28", 0.0..=1.1), ("v0.30", 9.9..=10.1)] {
@@ -314,7 +317,7 @@ fn single_node_consolidation_goes_on_with_the_next_node_after_a_failed_validatio
 }
 
 #[test]
-fn what_expires_stays_from_v0_30_on_where_its_pods_have_no_other_place() {
+fn unplaceable_pods_prevent_expiry_from_v0_30() {
     for (karpenter, gone) in [("v0.29", true), ("v0.30", false), ("v0.37", false)] {
         let told = calm(singles(karpenter))
             .pool(json!({"template": {"metadata": {"labels": {"tier": "old"}}, "spec": {"expireAfter": "100s"}}}))
@@ -326,7 +329,7 @@ fn what_expires_stays_from_v0_30_on_where_its_pods_have_no_other_place() {
 }
 
 #[test]
-fn the_next_command_waits_for_the_last_node_to_be_gone_up_to_v0_32() {
+fn command_waits_for_node_removal_until_v0_32() {
     let small = pod(
         "500m",
         json!({"labels": {"app": "web"}, "terminationGracePeriodSeconds": 300, "affinity": {"podAntiAffinity":
@@ -353,7 +356,7 @@ fn the_next_command_waits_for_the_last_node_to_be_gone_up_to_v0_32() {
 }
 
 #[test]
-fn spot_gives_way_to_spot_with_the_gate_from_v0_34_on() {
+fn spot_to_spot_gate_exists_from_v0_34() {
     let story = |karpenter: &str, gate: bool| {
         let types: Vec<String> = (1..=17).map(|index| format!("t-{index:02}")).collect();
         let names: Vec<&str> = types.iter().map(String::as_str).collect();
@@ -376,7 +379,7 @@ fn spot_gives_way_to_spot_with_the_gate_from_v0_34_on() {
 }
 
 #[test]
-fn the_first_patch_of_v0_34_does_not_sort_the_types_of_a_spot_replacement() {
+fn v0_34_0_sends_unsorted_spot_types() {
     for karpenter in ["v0.34.0", "v0.34.1"] {
         let mut lab = Lab { karpenter: release(karpenter), spot_to_spot: true, ..Lab::ladder(20) };
         // The later in the alphabet the cheaper.
@@ -395,7 +398,7 @@ fn the_first_patch_of_v0_34_does_not_sort_the_types_of_a_spot_replacement() {
 }
 
 #[test]
-fn a_protected_daemon_keeps_its_node_from_v0_34_on() {
+fn protected_daemon_blocks_from_v0_34() {
     for (karpenter, may) in [("v0.33", true), ("v0.34", false)] {
         let mut lab = Lab { karpenter: release(karpenter), ..Lab::on_demand() };
         let annotations = json!({"karpenter.sh/do-not-disrupt": "true"});
@@ -409,7 +412,7 @@ fn a_protected_daemon_keeps_its_node_from_v0_34_on() {
 }
 
 #[test]
-fn a_node_whose_offering_is_gone_is_passed_over_up_to_v1_8() {
+fn withdrawn_offering_blocks_consolidation_until_v1_8() {
     for (karpenter, decision) in [("v1.8", "nothing"), ("v1.9", "delete")] {
         let mut lab = Lab { karpenter: release(karpenter), ..Lab::on_demand() };
         lab.node("one", "m-4", vec![lab_plain("web", "1")]);

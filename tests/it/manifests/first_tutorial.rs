@@ -41,7 +41,7 @@ fn the_first_tutorial_loads_with_its_exact_values() {
 }
 
 #[test]
-fn the_first_tutorials_node_request_adds_up_to_the_logged_one() {
+fn first_tutorial_node_request_matches_log() {
     let scenario = eks_101();
     let objects = &scenario.policies[0].manifests;
     let demo = objects.deployments.iter().find(|d| d.name.name.as_str() == "demo-nginx-nlb-karpenter").unwrap();
@@ -58,7 +58,7 @@ fn the_first_tutorials_node_request_adds_up_to_the_logged_one() {
 }
 
 #[test]
-fn the_first_tutorials_managed_group_carries_the_labels_that_its_pods_select() {
+fn first_tutorial_group_has_labels_pods_select() {
     let scenario = eks_101();
     let objects = &scenario.policies[0].manifests;
     let [group] = objects.node_groups.as_slice() else { panic!("one group") };
@@ -73,7 +73,7 @@ fn the_first_tutorials_managed_group_carries_the_labels_that_its_pods_select() {
 }
 
 #[test]
-fn the_first_tutorials_timeline_scales_then_applies_the_autoscaler_then_loads() {
+fn first_tutorial_timeline_is_in_order() {
     let scenario = eks_101();
     let steps: Vec<String> = scenario
         .timeline

@@ -49,7 +49,7 @@ fn end(outcome: &Outcome) -> f64 {
 }
 
 #[test]
-fn a_pod_leads_to_its_replica_set_and_that_to_its_deployment() {
+fn pod_links_to_replica_set_and_deployment() {
     let (outcome, found) = &*RUN;
     let sets: BTreeMap<&str, &str> =
         series(found, "kube_replicaset_owner").map(|(item, _)| (item["replicaset"], item["owner_name"])).collect();
@@ -98,7 +98,7 @@ fn a_template_anew_is_another_replica_set() {
 }
 
 #[test]
-fn instants_of_pods_are_those_of_the_record_to_the_second() {
+fn pod_timestamps_match_record_to_the_second() {
     let (outcome, found) = &*RUN;
     type Of = fn(&PodFacts) -> Option<SimTime>;
     let families: [(&str, Of); 5] = [
@@ -121,7 +121,7 @@ fn instants_of_pods_are_those_of_the_record_to_the_second() {
 }
 
 #[test]
-fn a_pod_that_is_being_deleted_tells_when_its_grace_period_ends() {
+fn deleting_pod_exports_grace_period_end() {
     let mut outcome = crate::synthetic::outcome();
     outcome.record.pods.change(PodId(1)).grace = Some(nodecast::domain::SimDuration::from_secs(45));
     let found = metrics(&outcome, 15);
@@ -131,7 +131,7 @@ fn a_pod_that_is_being_deleted_tells_when_its_grace_period_ends() {
 }
 
 #[test]
-fn pods_without_a_place_are_counted_at_every_instant() {
+fn unscheduled_pods_are_counted_at_each_time() {
     let (outcome, found) = &*RUN;
     let mut most = 0.0_f64;
     for minute in 0..240 {
@@ -148,11 +148,12 @@ fn pods_without_a_place_are_counted_at_every_instant() {
 }
 
 #[test]
-fn containers_and_requests_count_what_was_used_and_answered() {
+fn container_and_request_counters_match_usage() {
     let (outcome, found) = &*RUN;
     let last = outcome.record.samples.last().unwrap();
     for (name, cpu_per_request) in [("front", 0.024), ("stock", 0.015)] {
-        let workload = outcome.record.workloads.iter().position(|workload| workload.name.name.as_str() == name).unwrap();
+        let workload =
+            outcome.record.workloads.iter().position(|workload| workload.name.name.as_str() == name).unwrap();
         let meter = last.meters.iter().find(|meter| meter.workload.index() == workload).unwrap();
         let labels = [("reporter", "destination"), ("destination_workload", name), ("response_code", "200")];
         let answered = found.sum("istio_requests_total", &labels, end(outcome));
@@ -172,7 +173,11 @@ fn containers_and_requests_count_what_was_used_and_answered() {
     }
     let pods = pods(outcome);
     let pod = &pods["front-00000"];
-    let spells: i128 = pod.serving.iter().map(|serving_spell| serving_spell.until.map_or(0, |(_, cpu)| cpu) - serving_spell.cpu_from).sum();
+    let spells: i128 = pod
+        .serving
+        .iter()
+        .map(|serving_spell| serving_spell.until.map_or(0, |(_, cpu)| cpu) - serving_spell.cpu_from)
+        .sum();
     if pod.serving.iter().all(|item| item.until.is_some()) {
         let told = series(found, "container_cpu_usage_seconds_total").find(|(item, _)| item["pod"] == "front-00000");
         assert!(told.unwrap().1.last().unwrap().1 <= spells as f64 / 1e12);
@@ -192,7 +197,7 @@ fn memory_is_told_where_the_scenario_states_it() {
 }
 
 #[test]
-fn jobs_are_shown_with_who_made_them_and_how_they_went() {
+fn jobs_export_owner_and_outcome() {
     let (outcome, found) = &*RUN;
     // At 06:15, six, three at a time; at 09:00 the run is over.
     let job = format!("ledger-{}", 1_780_985_700 / 60);
@@ -299,7 +304,7 @@ fn nodes_have_the_ids_of_their_instances() {
 }
 
 #[test]
-fn every_job_is_up_and_everything_has_a_sample_each_minute() {
+fn every_target_is_up_with_minutely_samples() {
     let (outcome, found) = &*RUN;
     let jobs: BTreeSet<&str> = series(found, "up").map(|(item, _)| item["job"]).collect();
     let told: BTreeSet<&str> = found

@@ -16,9 +16,13 @@ pub struct Exposition {
 impl Exposition {
     /// The last value at or before `at`, of every series of `name` whose labels contain `labels`.
     pub fn at(&self, name: &str, labels: &[(&str, &str)], at: f64) -> Vec<f64> {
-        let matches = |this_labels: &Labels| labels.iter().all(|(key, value)| this_labels.iter().any(|(k, v)| k == key && v == value));
+        let matches = |this_labels: &Labels| {
+            labels.iter().all(|(key, value)| this_labels.iter().any(|(k, v)| k == key && v == value))
+        };
         let series = self.series.iter().filter(|((key, found), _)| key == name && matches(found));
-        series.filter_map(|(_, samples)| samples.iter().rev().find(|(when, _)| *when <= at).map(|sample| sample.1)).collect()
+        series
+            .filter_map(|(_, samples)| samples.iter().rev().find(|(when, _)| *when <= at).map(|sample| sample.1))
+            .collect()
     }
 
     /// The sum of these, five minutes back as Prometheus looks.

@@ -105,7 +105,7 @@ fn workloads() -> String {
 }
 
 #[test]
-fn pods_of_what_is_not_simulated_stay_and_those_that_come_and_go_are_a_trace() {
+fn unsimulated_pods_stay_or_become_a_trace() {
     let place = Place::new();
     place.put("dump.yaml", &dump());
     let (_, told, code) = place.nodecast(&["init", "own", "--from", "dump.yaml"]);

@@ -102,7 +102,8 @@ pub(super) fn launched(run: &mut Run, now: SimTime, node: NodeId, launched: Laun
     labels.set(well_known::ZONE, zone);
     let kind = position(&case.instance_types, name).map(|place| &case.instance_types[place]);
     let is = |offering: &&Offering| offering.zone == zone && offering.capacity_type == capacity_type;
-    let price = kind.and_then(|kind| kind.offerings.iter().find(is)).map_or(HourlyRate::ZERO, |offering| offering.price);
+    let price =
+        kind.and_then(|kind| kind.offerings.iter().find(is)).map_or(HourlyRate::ZERO, |offering| offering.price);
     let machine = Machine { capacity: capacity.clone(), allocatable: allocatable.clone() };
     let facts = LaunchFacts {
         instance: instance_name(InstanceId(id)).into(),

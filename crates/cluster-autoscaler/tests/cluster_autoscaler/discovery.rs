@@ -24,7 +24,7 @@ fn told(flag: &str, value: &str) -> Result<Discovery, String> {
 }
 
 #[test]
-fn groups_are_found_by_all_tags_of_one_list_or_by_name_with_other_limits() {
+fn groups_are_discovered_by_all_tags_or_name() {
     let tags = Labels::new().with(ENABLED_TAG, "true").with("k8s.io/cluster-autoscaler/shop", "owned");
     let web = group("managedNodeGroups", "web", &tags);
     let untagged = group("managedNodeGroups", "web", &Labels::new());

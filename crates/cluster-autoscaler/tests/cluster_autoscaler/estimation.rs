@@ -59,7 +59,7 @@ fn some(name: &str, milli_cpu: i64, memory: i64) -> Arc<PodTraits> {
 }
 
 #[test]
-fn memory_slots_and_host_ports_bind_where_they_are_scarcest() {
+fn scarcest_resource_limits_pods_per_node() {
     let none = NodeLimit::Unlimited;
     assert_eq!(pack(&[(some("a", 350, 1_000), 10)], &template(1_000, 2_000), none), (5, vec![10]));
     assert_eq!(pack(&[(some("a", 10, 100), 20)], &template(10_000, 20_000), none), (2, vec![20]));
@@ -70,7 +70,7 @@ fn memory_slots_and_host_ports_bind_where_they_are_scarcest() {
 }
 
 #[test]
-fn at_the_limit_what_is_left_fills_the_nodes_that_are_there() {
+fn remaining_pods_fill_nodes_at_node_limit() {
     let limit = NodeLimit::Nodes(5);
     assert_eq!(pack(&[(some("a", 500, 1_000), 20)], &template(1_000, 5_000), limit), (5, vec![10]));
     // The pods with the larger share of a node come first and leave no CPU.
@@ -79,7 +79,7 @@ fn at_the_limit_what_is_left_fills_the_nodes_that_are_there() {
 }
 
 #[test]
-fn spread_over_hosts_and_zones_is_counted_on_the_nodes_imagined() {
+fn topology_spread_counts_estimated_nodes() {
     let none = NodeLimit::Unlimited;
     let spread_pods = |milli_cpu, memory, key: &str, skew, domains| {
         let mut spec = spec("a", milli_cpu, memory);
@@ -95,14 +95,14 @@ fn spread_over_hosts_and_zones_is_counted_on_the_nodes_imagined() {
 }
 
 #[test]
-fn a_later_group_fills_the_gaps_of_every_node() {
+fn later_pod_group_fills_gaps_on_nodes() {
     let groups = [(some("large", 600, 100), 4), (some("small", 400, 100), 5)];
     // Four nodes have 400 left each; only the fifth small pod needs a node.
     assert_eq!(pack(&groups, &template(1_000, 5_000), NodeLimit::Unlimited), (5, vec![4, 5]));
 }
 
 #[test]
-fn a_node_that_helps_nobody_is_not_counted_and_not_repeated() {
+fn useless_estimated_node_is_not_counted() {
     let mut spec = spec("a", 2_000, 100);
     let estimate = pack(&[(traits("a", spec.clone()), 3)], &template(1_000, 5_000), NodeLimit::Unlimited);
     assert_eq!(estimate, (0, vec![0]));
@@ -133,7 +133,7 @@ fn thresholds_combine_to_the_tightest() {
 }
 
 #[test]
-fn the_room_of_similar_groups_counts_and_a_full_cluster_takes_none() {
+fn node_limit_adds_similar_groups_free_capacity() {
     assert_eq!(NodeLimit::free_room([(10, 20), (5, 10), (50, 100), (3, 5)]), 67);
     assert_eq!(NodeLimit::free_room([(10, 5), (5, 10), (11, 10), (5, 0)]), 5);
     let full = NodeLimit::free_room([(10, 10), (12, 10)]);

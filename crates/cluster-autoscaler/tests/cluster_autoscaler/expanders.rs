@@ -61,7 +61,7 @@ fn left(chain: &str, offers: &[Offer], context: &ExpanderContext<'_>) -> Vec<&'s
 const PLAIN: ExpanderContext<'static> = ExpanderContext { ranks: None, pod_price: None, cluster_nodes: 2 };
 
 #[test]
-fn least_waste_takes_the_node_whose_shape_is_closest_to_the_pods() {
+fn least_waste_picks_best_fitting_node_shape() {
     let (cpu, memory) = (500, 1_000 * MIB);
     let balanced = || offer("balanced", 16 * cpu, 16 * memory, 1, 1);
     let memory_heavy = || offer("memory", 16 * cpu, 32 * memory, 1, 1);
@@ -72,7 +72,7 @@ fn least_waste_takes_the_node_whose_shape_is_closest_to_the_pods() {
 }
 
 #[test]
-fn least_nodes_and_most_pods_keep_all_that_are_equal() {
+fn least_nodes_and_most_pods_keep_ties() {
     let offers = [
         offer("none", 1_000, MIB, 0, 1),
         offer("two", 1_000, MIB, 2, 5),
@@ -85,7 +85,7 @@ fn least_nodes_and_most_pods_keep_all_that_are_equal() {
 }
 
 #[test]
-fn priority_keeps_the_highest_rank_that_some_group_has() {
+fn priority_expander_keeps_highest_matching_rank() {
     let offers = [offer("spot-a", 1_000, MIB, 1, 1), offer("spot-b", 1_000, MIB, 1, 1), offer("od", 1_000, MIB, 1, 1)];
     let ranks = |all: &[(i64, &'static str)]| GroupRanks::new(all.iter().copied()).unwrap();
     let with = |ranks: &GroupRanks| {
@@ -114,7 +114,7 @@ fn by_price(first: (f64, usize), second: (f64, usize), preferred: usize, worth: 
 }
 
 #[test]
-fn price_weighs_cost_against_what_the_pods_are_worth() {
+fn price_expander_weighs_cost_against_pod_value() {
     // Clusters of these sizes prefer nodes of two and of four CPUs.
     let (two, four) = (3, 9);
     let all = (30.0, 30.0);
@@ -128,7 +128,7 @@ fn price_weighs_cost_against_what_the_pods_are_worth() {
 }
 
 #[test]
-fn a_group_that_would_have_to_be_created_counts_double() {
+fn price_expander_doubles_cost_of_new_groups() {
     let choose = |price_of_new: f64| {
         let mut offers = [offer("there", 2_000, MIB, 1, 1), offer("new", 2_000, MIB, 1, 1)];
         (offers[0].price, offers[1].price, offers[1].exists) = (Some(200.0), Some(price_of_new), false);
@@ -140,12 +140,12 @@ fn a_group_that_would_have_to_be_created_counts_double() {
 }
 
 #[test]
-fn the_preferred_size_of_nodes_grows_with_the_cluster() {
+fn preferred_node_size_grows_with_cluster() {
     assert_eq!([1, 3, 9, 27, 81, 243, 500].map(preferred_cpu), [1, 2, 4, 8, 16, 32, 32]);
 }
 
 #[test]
-fn a_chain_filters_in_order_and_stops_at_one() {
+fn expander_chain_filters_until_one_remains() {
     let offers = [
         offer("one-node", 8_000, 8_000 * MIB, 1, 4),
         offer("one-tight-node", 4_000, 4_000 * MIB, 1, 4),

@@ -35,7 +35,7 @@ fn growth_levels_the_smallest_groups_first() {
 }
 
 #[test]
-fn groups_at_or_over_their_maximum_take_nothing_and_growth_is_cut() {
+fn full_groups_get_nothing_when_splitting_growth() {
     let (a, b, c, d, e) = ((1, 1), (1, 3), (3, 10), (5, 7), (6, 3));
     assert_eq!(split(&[a], 1), [1]);
     assert_eq!(split(&[a, b], 1), [1, 2]);
@@ -59,7 +59,7 @@ fn with(change: impl FnOnce(&mut NodeTemplate)) -> NodeTemplate {
 }
 
 #[test]
-fn capacity_must_be_equal_and_what_is_left_nearly_so() {
+fn similar_groups_need_equal_capacity_and_similar_allocatable() {
     let plain = with(|_| {});
     assert!(!alike(&plain, &with(|node| node.capacity.set(ResourceName::CPU, 1_001))));
     assert!(alike(&plain, &with(|node| node.allocatable.set(ResourceName::CPU, 999))));
@@ -78,7 +78,7 @@ fn capacity_must_be_equal_and_what_is_left_nearly_so() {
 }
 
 #[test]
-fn memory_may_differ_by_one_and_a_half_percent() {
+fn similar_groups_memory_differs_by_1_5_percent() {
     let node = |kib: i64| {
         with(|node| {
             node.capacity.set(ResourceName::MEMORY, kib * KIB);
@@ -90,7 +90,7 @@ fn memory_may_differ_by_one_and_a_half_percent() {
 }
 
 #[test]
-fn labels_must_agree_but_for_those_of_place_and_group() {
+fn similar_groups_ignore_zone_and_group_labels() {
     let plain = with(|_| {});
     assert!(!alike(&plain, &with(|node| node.labels = label("team", "a"))));
     for key in [
@@ -147,7 +147,7 @@ fn a_good_node_is_the_best_example() {
 }
 
 #[test]
-fn a_node_that_is_not_good_yields_to_what_the_provider_says() {
+fn unhealthy_node_template_yields_to_provider_template() {
     let change: [fn(&mut NodeView); 4] = [
         |node| node.ready = false,
         |node| node.taints.push(taint("ToBeDeletedByClusterAutoscaler")),
@@ -164,7 +164,7 @@ fn a_node_that_is_not_good_yields_to_what_the_provider_says() {
 }
 
 #[test]
-fn a_good_node_of_before_is_remembered_for_a_while() {
+fn last_good_node_template_is_cached() {
     let mut lab = example();
     let mut cache = TemplateCache::default();
     let given = [("node-info-cache-expire-time", "1h")];
@@ -183,7 +183,7 @@ fn a_good_node_of_before_is_remembered_for_a_while() {
 }
 
 #[test]
-fn without_anything_to_go_by_there_is_no_template() {
+fn no_node_and_no_provider_gives_no_template() {
     let mut lab = example();
     lab.nodes.clear();
     lab.groups[0].template = None;
@@ -191,7 +191,7 @@ fn without_anything_to_go_by_there_is_no_template() {
 }
 
 #[test]
-fn a_template_runs_the_daemons_that_run_and_others_only_if_told() {
+fn template_includes_running_daemons_and_forced_daemonsets() {
     let lab = example();
     let running = [daemon("running", 100, 0), super::lab::traits("app", super::lab::spec("app", 100, 0))];
     let sets = ["running", "late"].map(|name| DaemonSetView { name: Symbol::new(name), pods: daemon(name, 100, 0) });
@@ -214,7 +214,7 @@ fn a_template_runs_the_daemons_that_run_and_others_only_if_told() {
 }
 
 #[test]
-fn resources_that_a_node_has_not_reported_yet_come_from_the_provider() {
+fn template_takes_unreported_resources_from_provider() {
     let mut lab = example();
     lab.with_template(0, |template| {
         template.allocatable.set(ResourceName::NVIDIA_GPU, 4);

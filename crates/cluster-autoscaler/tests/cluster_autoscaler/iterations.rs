@@ -31,7 +31,7 @@ fn a_full_cluster_does_not_grow() {
 }
 
 #[test]
-fn a_cluster_grows_shrinks_gives_up_lost_instances_and_holds_its_minimum() {
+fn cluster_scales_up_and_down_and_keeps_minimum() {
     let given = [
         ("scale-down-unneeded-time", "1m"),
         ("scale-down-delay-after-add", "0s"),
@@ -78,7 +78,7 @@ fn broken() -> Lab {
 }
 
 #[test]
-fn an_instance_that_never_registers_goes_once_the_minimum_allows() {
+fn unregistered_instance_is_deleted_above_minimum_size() {
     let mut lab = broken();
     lab.cloud.refuses_decrease = true;
     let mut steady = program(&[]);
@@ -101,7 +101,7 @@ fn an_instance_that_never_registers_goes_once_the_minimum_allows() {
 }
 
 #[test]
-fn nodes_that_are_starting_are_no_candidates_until_they_are_late() {
+fn starting_nodes_are_not_scale_down_candidates() {
     let run = |age| {
         let mut lab = Lab::default();
         let group = lab.group("ng1", (0, 10, 3), 1_000, 1_000);
@@ -124,7 +124,7 @@ fn considered(found: &Iteration) -> usize {
 }
 
 #[test]
-fn young_pods_wait_by_flag_or_by_a_longer_delay_of_their_own() {
+fn young_pods_wait_by_flag_or_annotation() {
     let with = |global: &str, text: &str, age| {
         let mut lab = Lab::default();
         lab.group("ng1", (0, 10, 0), 1_000, 1_000);
@@ -173,7 +173,7 @@ fn a_nominated_pod_is_as_good_as_placed() {
 }
 
 #[test]
-fn pods_that_a_bypassed_scheduler_has_not_looked_at_count() {
+fn unprocessed_pods_of_bypassed_schedulers_are_considered() {
     let run = |flag: &str| {
         let mut lab = full((1, 10, 1));
         lab.pods[1].place = PodPlace::Unprocessed;
@@ -209,7 +209,7 @@ fn delays_of_one_group_leave_the_others_alone() {
 }
 
 #[test]
-fn instances_that_cannot_be_created_are_deleted_and_counted_once() {
+fn failed_instances_are_deleted_and_counted_once() {
     let mut lab = Lab::default();
     let group = lab.group("A", (0, 10, 6), 1_000, 1_000);
     let node = lab.node(group);
@@ -234,7 +234,7 @@ fn instances_that_cannot_be_created_are_deleted_and_counted_once() {
 }
 
 #[test]
-fn a_size_that_stays_wrong_is_corrected_and_ends_the_iteration() {
+fn persistent_wrong_size_is_fixed_ending_iteration() {
     let mut lab = Lab::default();
     let group = lab.group("ng1", (0, 10, 3), 1_000, 1_000);
     lab.node(group);
@@ -246,7 +246,7 @@ fn a_size_that_stays_wrong_is_corrected_and_ends_the_iteration() {
 }
 
 #[test]
-fn an_unregistered_instance_has_the_provision_time_to_come() {
+fn unregistered_instance_waits_for_provision_time() {
     let mut lab = Lab::default();
     let group = lab.group("ng1", (0, 10, 1), 1_000, 1_000);
     lab.instance(group, "slow", None);
@@ -280,7 +280,7 @@ fn soft_taints_follow_need_within_groups_only() {
 }
 
 #[test]
-fn brand_new_pods_hold_up_growth_and_deletions_but_not_the_timers() {
+fn new_pods_delay_scaling_but_not_timers() {
     let mut lab = full((1, 10, 2));
     let idle = lab.node(0);
     lab.pods[1].created = super::lab::START - seconds(1);
@@ -313,14 +313,14 @@ fn left_on_list(used: i64, pods: &[(i64, i32)]) -> Vec<usize> {
 }
 
 #[test]
-fn pods_that_find_room_leave_the_list_by_priority_then_in_order() {
+fn schedulable_pods_leave_pending_list_by_priority() {
     assert_eq!(left_on_list(0, &[(200, 0), (500, 0), (1_800, 0)]), [2]);
     assert_eq!(left_on_list(0, &[(200, 0), (500, 10), (1_800, 20)]), [1]);
     assert_eq!(left_on_list(500, &[(1_000, 0), (300, 0), (300, 0)]), [2]);
 }
 
 #[test]
-fn pods_of_a_node_being_drained_ask_for_room_elsewhere() {
+fn pods_of_draining_node_count_as_pending() {
     let mut lab = Lab::default();
     let group = lab.group("ng1", (0, 10, 2), 1_000, 1_000);
     let (draining, other) = (lab.node(group), lab.node(group));
@@ -361,7 +361,7 @@ fn the_cutoff_itself_is_not_below_the_cutoff() {
 }
 
 #[test]
-fn a_daemon_that_ends_is_not_on_the_template() {
+fn terminating_daemon_is_not_on_template() {
     let run = |ending: bool| {
         let mut lab = Lab::default();
         let group = lab.group("ng1", (0, 10, 1), 1_000, 1_000);

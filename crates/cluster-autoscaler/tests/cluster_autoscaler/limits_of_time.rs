@@ -9,7 +9,7 @@ use super::lab::{Lab, program, seconds, spec, template, traits};
 pub const ROWS: &[&str] = &["C10", "J8"];
 
 #[test]
-fn when_the_time_for_estimates_is_up_no_further_group_is_looked_at_but_the_first_always_is() {
+fn estimate_timeout_skips_all_but_first_group() {
     let options = |given: &[(&str, &str)]| {
         let mut lab = Lab::default();
         for id in ["ng1", "ng2", "ng3"] {
@@ -24,7 +24,7 @@ fn when_the_time_for_estimates_is_up_no_further_group_is_looked_at_but_the_first
 }
 
 #[test]
-fn an_estimate_whose_time_is_up_keeps_the_nodes_that_it_has() {
+fn timed_out_estimate_keeps_its_nodes() {
     let mut snapshot = Snapshot::new(0);
     let pod = traits("a", spec("a", 500, 100));
     let pods: Vec<PodAt> = (0..2_000).map(|_| snapshot.add_pod(None, &pod)).collect();
@@ -40,7 +40,7 @@ fn an_estimate_whose_time_is_up_keeps_the_nodes_that_it_has() {
 }
 
 #[test]
-fn when_the_time_for_simulated_removals_is_up_the_other_nodes_are_not_looked_at() {
+fn removal_simulation_timeout_skips_remaining_nodes() {
     let unneeded = |given: &[(&str, &str)]| {
         let mut lab = Lab::default();
         let group = lab.group("ng1", (0, 10, 3), 1_000, 1_000);

@@ -11,7 +11,7 @@ use super::lab::{Lab, app, label, minutes, program, seconds, spec, traits};
 pub const ROWS: &[&str] = &["C1", "C2", "C3", "C4", "C5", "C7", "C8", "C9", "C11", "C16", "C17", "C19", "C20"];
 
 #[test]
-fn a_group_whose_nodes_are_too_small_is_no_option() {
+fn group_with_too_small_nodes_is_excluded() {
     let mut lab = Lab::default();
     let small = lab.group("ng1", (0, 10, 1), 100, 1_000);
     let large = lab.group("ng2", (0, 10, 1), 1_000, 1_000);
@@ -25,7 +25,7 @@ fn a_group_whose_nodes_are_too_small_is_no_option() {
 }
 
 #[test]
-fn pods_of_another_option_wait_and_pods_of_none_stay() {
+fn unselected_option_pods_wait_after_scale_up() {
     let mut lab = Lab::default();
     lab.group("ng1", (0, 10, 0), 100, 1_000);
     lab.group("ng2", (0, 10, 0), 1_000, 100);
@@ -58,7 +58,7 @@ fn with_limit(limit: &str, second_is_managed: bool) -> (Lab, nodecast_cluster_au
 }
 
 #[test]
-fn growth_is_cut_where_the_cluster_would_have_too_many_cores() {
+fn scale_up_is_capped_at_core_limit() {
     for second_is_managed in [true, false] {
         let (lab, found) = with_limit("0:9", second_is_managed);
         assert_eq!(found.options[0].nodes, 2, "the limit does not bear on the estimate");
@@ -86,7 +86,7 @@ fn two_equal_groups(max: i64, given: &[(&str, &str)], refusals: usize) -> (Lab, 
 }
 
 #[test]
-fn equal_groups_share_the_growth_one_after_the_other_or_at_once() {
+fn similar_groups_share_scale_up_in_both_modes() {
     for parallel in ["false", "true"] {
         let (lab, result) = two_equal_groups(10, &[("parallel-scale-up", parallel)], 0);
         assert_eq!((result, lab.cloud.targets), (ScaleUpResult::Successful, vec![2, 2]));
@@ -94,7 +94,7 @@ fn equal_groups_share_the_growth_one_after_the_other_or_at_once() {
 }
 
 #[test]
-fn a_refusal_stops_what_comes_after_unless_all_go_at_once() {
+fn refusal_stops_sequential_but_not_parallel_scale_up() {
     let (lab, result) = two_equal_groups(2, &[], 1);
     assert_eq!((result, lab.cloud.targets), (ScaleUpResult::Error, vec![1, 1]));
     let (lab, result) = two_equal_groups(2, &[("parallel-scale-up", "true")], 1);
@@ -102,7 +102,7 @@ fn a_refusal_stops_what_comes_after_unless_all_go_at_once() {
 }
 
 #[test]
-fn a_group_that_lacks_most_of_its_nodes_does_not_grow() {
+fn group_missing_most_nodes_does_not_grow() {
     let mut lab = Lab::default();
     let first = lab.group("ng1", (0, 10, 1), 100, 1_000);
     let second = lab.group("ng2", (0, 10, 5), 1_000, 1_000);
@@ -117,7 +117,7 @@ fn a_group_that_lacks_most_of_its_nodes_does_not_grow() {
 }
 
 #[test]
-fn growth_goes_to_the_smallest_groups_that_have_room() {
+fn balancing_grows_smallest_groups_with_capacity() {
     let mut lab = Lab::default();
     for (id, max, target) in [("ng1", 1, 1), ("ng2", 2, 1), ("ng3", 5, 1), ("ng4", 5, 3)] {
         let group = lab.group(id, (0, max, target), 1_000, 1_000);
@@ -132,7 +132,7 @@ fn growth_goes_to_the_smallest_groups_that_have_room() {
 }
 
 #[test]
-fn a_group_that_takes_more_pods_is_similar_and_one_that_takes_fewer_is_not() {
+fn similar_group_must_accept_all_pods() {
     let mut lab = Lab::default();
     for id in ["plain", "special"] {
         lab.group(id, (0, 10, 0), 1_000, 1_000);
@@ -160,7 +160,7 @@ fn a_group_that_takes_more_pods_is_similar_and_one_that_takes_fewer_is_not() {
 }
 
 #[test]
-fn raising_to_the_minimum_stops_at_the_limit_of_cores() {
+fn minimum_size_scale_up_respects_core_limit() {
     let mut lab = Lab::default();
     let first = lab.group("ng1", (3, 10, 1), 16_000, 1_000);
     let second = lab.group("ng2", (1, 10, 1), 16_000, 1_000);
@@ -172,7 +172,7 @@ fn raising_to_the_minimum_stops_at_the_limit_of_cores() {
 }
 
 #[test]
-fn pods_without_gpus_may_go_to_gpu_nodes_and_not_the_other_way_round() {
+fn pods_without_gpus_can_use_gpu_nodes() {
     let mut lab = Lab::default();
     lab.group("cpu", (0, 10, 0), 1_000, 1_000);
     let gpu = lab.group("gpu", (0, 10, 0), 1_000, 1_000);
@@ -195,7 +195,7 @@ fn pods_without_gpus_may_go_to_gpu_nodes_and_not_the_other_way_round() {
 }
 
 #[test]
-fn one_group_grows_in_an_iteration_unless_salvos_are_on() {
+fn one_group_grows_per_iteration_without_salvo() {
     let two_kinds = || {
         let mut lab = Lab::default();
         for team in ["a", "b"] {
@@ -219,7 +219,7 @@ fn one_group_grows_in_an_iteration_unless_salvos_are_on() {
 }
 
 #[test]
-fn a_pod_kept_apart_from_its_like_by_zone_gets_one_node_in_a_group() {
+fn zone_anti_affinity_gives_one_node_per_group() {
     let mut lab = Lab::default();
     let group = lab.group("g", (0, 10, 0), 1_000, 1_000);
     lab.with_template(group, |template| template.labels = label("topology.kubernetes.io/zone", "a"));

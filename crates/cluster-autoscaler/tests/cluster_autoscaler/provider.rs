@@ -35,7 +35,7 @@ fn instances_that_end_already_are_left_alone() {
 }
 
 #[test]
-fn placeholders_go_in_one_call_that_asks_for_what_is_there() {
+fn placeholder_deletion_is_one_resize_call() {
     let placeholder = aws::placeholder_id("g", 1);
     let found = aws::delete_calls(2, 0, 1, &doomed(&[(&placeholder, false)]));
     assert_eq!(found, Ok(calls(Some(1), &[])));
@@ -47,7 +47,7 @@ fn placeholders_go_in_one_call_that_asks_for_what_is_there() {
 }
 
 #[test]
-fn missing_instances_will_not_come_if_an_activity_since_the_last_resize_failed() {
+fn failed_activity_since_resize_marks_instances_unfulfillable() {
     let activity = |ago: i64, failed| Activity { began: START - seconds(ago), failed };
     let resized = Some(START - seconds(60));
     let cannot = |activities: &[Activity]| aws::cannot_be_fulfilled(Some(activities), resized);
@@ -74,7 +74,7 @@ fn describe(template_type: &TemplateType, tags: &[(String, String)], managed: Op
 }
 
 #[test]
-fn a_template_is_made_of_type_tags_and_the_managed_group() {
+fn template_combines_type_tags_and_managed_group() {
     let node = "k8s.io/cluster-autoscaler/node-template";
     let this_tags = tags(&[
         (&format!("{node}/label/team"), "tag"),
@@ -116,7 +116,7 @@ fn a_template_is_made_of_type_tags_and_the_managed_group() {
 }
 
 #[test]
-fn options_in_tags_stand_above_flags_one_by_one() {
+fn group_tag_options_override_flags() {
     let option = "k8s.io/cluster-autoscaler/node-template/autoscaling-options";
     let good = tags(&[
         (&format!("{option}/scaledownutilizationthreshold"), "0.4"),
@@ -142,7 +142,7 @@ fn options_in_tags_stand_above_flags_one_by_one() {
 }
 
 #[test]
-fn the_first_type_stands_for_the_group_with_what_attributes_ask_for_at_least() {
+fn first_type_and_attribute_minimums_define_template() {
     // Given by attributes of at least 1 CPU and 4 GiB, for which EC2 names m5.large first.
     let by_attributes = TemplateType { vcpus: 1, memory_mib: 4_096, ..m5_large() };
     let template = describe(&by_attributes, &[], None);
@@ -161,7 +161,7 @@ fn two_groups() -> Lab {
 }
 
 #[test]
-fn a_failed_activity_moves_the_growth_to_another_group_at_once() {
+fn failed_activity_moves_scale_up_to_other_group() {
     let mut lab = two_groups();
     let mut program = program(&[]);
     lab.run(&mut program);
@@ -180,7 +180,7 @@ fn a_failed_activity_moves_the_growth_to_another_group_at_once() {
 }
 
 #[test]
-fn the_replacement_of_an_interrupted_instance_is_not_counted_on() {
+fn replacement_of_interrupted_instance_is_not_upcoming() {
     let mut lab = Lab::default();
     let group = lab.group("spot", (0, 10, 2), 1_000, 1_000);
     let node = lab.node(group);
@@ -198,7 +198,7 @@ fn the_replacement_of_an_interrupted_instance_is_not_counted_on() {
 }
 
 #[test]
-fn what_a_late_request_asked_for_goes_as_instances_that_never_registered() {
+fn late_request_is_removed_as_unregistered_instances() {
     // The group lists one placeholder for each missing instance, so that a mere decrease is refused.
     assert!(aws::decreased(2, 2, 2).is_err());
     assert_eq!(aws::decreased(4, 2, 2), Ok(2));

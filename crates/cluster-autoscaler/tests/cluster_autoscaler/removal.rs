@@ -29,7 +29,7 @@ fn reasons(found: &ScaleDownReport) -> Vec<Option<Reason>> {
 }
 
 #[test]
-fn utilisation_leaves_out_what_it_is_told_to_together_with_its_room() {
+fn utilisation_excludes_daemonset_and_mirror_pods_if_set() {
     let plain = traits("a", spec("a", 100, 200_000));
     let agent = daemon("agent", 100, 200_000);
     let mut mirrored = spec("static", 100, 200_000);
@@ -60,7 +60,7 @@ fn utilisation_leaves_out_what_it_is_told_to_together_with_its_room() {
 }
 
 #[test]
-fn init_containers_count_and_gpu_nodes_count_only_gpus() {
+fn utilisation_counts_init_containers_and_only_gpus() {
     let mut huge = spec("huge", 100, 0);
     let requests = Resources::cpu_memory(100_500, 0);
     let container = Container { requests, ..Container::default() };
@@ -89,7 +89,7 @@ fn init_containers_count_and_gpu_nodes_count_only_gpus() {
 }
 
 #[test]
-fn gpus_that_a_node_offers_decide_without_a_label_too() {
+fn gpu_utilisation_needs_no_gpu_label() {
     let reason = |gpus_in_use: i64, threshold: &str| {
         let mut lab = Lab::default();
         let group = lab.group("gpu", (0, 10, 1), 2_000, 1_000);
@@ -110,7 +110,7 @@ fn gpus_that_a_node_offers_decide_without_a_label_too() {
 }
 
 #[test]
-fn thresholds_taints_annotations_and_readiness_decide_who_is_looked_at() {
+fn scale_down_candidates_depend_on_thresholds_and_annotations() {
     let single = |change: fn(&mut Lab), more: &[(&str, &str)]| {
         let mut lab = Lab::default();
         let group = lab.group("g", (0, 10, 2), 1_000, 1_000);
@@ -167,7 +167,7 @@ fn pods_need_somewhere_to_go() {
 }
 
 #[test]
-fn a_node_that_goes_still_counts_as_a_place_in_a_spread() {
+fn removed_node_still_counts_as_spread_domain() {
     let removable = |policy| {
         let mut lab = Lab::default();
         let group = lab.group("g", (0, 10, 1), 1_000, 1_000);
@@ -187,7 +187,7 @@ fn a_node_that_goes_still_counts_as_a_place_in_a_spread() {
 }
 
 #[test]
-fn two_nodes_cannot_rely_on_each_other_nor_on_one_that_goes() {
+fn nodes_to_remove_cannot_host_each_others_pods() {
     let mut lab = Lab::default();
     let group = lab.group("g", (0, 10, 2), 1_000, 1_000);
     let (first, second) = (lab.node(group), lab.node(group));
@@ -202,7 +202,7 @@ fn two_nodes_cannot_rely_on_each_other_nor_on_one_that_goes() {
 }
 
 #[test]
-fn pods_evicted_a_moment_ago_still_need_their_room() {
+fn recently_evicted_pods_still_reserve_capacity() {
     let run = |change: fn(&mut Lab)| {
         let mut lab = Lab::default();
         let group = lab.group("g", (0, 10, 1), 1_000, 1_000);
@@ -235,7 +235,7 @@ fn pods_evicted_a_moment_ago_still_need_their_room() {
 }
 
 #[test]
-fn no_more_nodes_are_looked_for_than_can_go_in_time() {
+fn unneeded_node_search_is_limited() {
     let limit = |unneeded: &str, known, interval| {
         let flags = flags(&[("scale-down-unneeded-time", unneeded)]);
         Planner::unneeded_limit(&flags, known, interval)
@@ -294,7 +294,7 @@ fn a_node_waits_with_the_reason() {
 }
 
 #[test]
-fn the_clock_runs_on_when_a_node_turns_unready() {
+fn unneeded_time_continues_when_node_turns_unready() {
     let mut lab = two_idle(1);
     lab.running("busy", 1, 1_900, 0);
     let mut steady = program(&[("scale-down-unneeded-time", "10m"), ("scale-down-unready-time", "30m")]);
@@ -308,7 +308,7 @@ fn the_clock_runs_on_when_a_node_turns_unready() {
 }
 
 #[test]
-fn above_the_minimum_by_one_only_the_empty_node_goes() {
+fn near_minimum_size_only_empty_node_goes() {
     let mut lab = Lab::default();
     let group = lab.group("g", (2, 10, 3), 1_000, 1_000);
     let (busy, light, empty) = (lab.node(group), lab.node(group), lab.node(group));
@@ -318,7 +318,7 @@ fn above_the_minimum_by_one_only_the_empty_node_goes() {
 }
 
 #[test]
-fn a_node_with_a_pod_that_must_finish_waits() {
+fn node_with_on_completion_pod_is_not_drained() {
     for with_other_pod in [false, true] {
         let mut lab = two_idle(0);
         let mut spec = spec("job", 100, 0);

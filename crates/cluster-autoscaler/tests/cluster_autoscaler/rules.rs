@@ -26,7 +26,8 @@ fn drain(change: impl FnOnce(&mut PodTraits), budgets: &[(&str, i64)], given: &[
 fn annotate(pod_traits: &mut PodTraits, key: &str, value: &str) {
     let key = format!("cluster-autoscaler.kubernetes.io/{key}");
     let annotations = Labels::new().with(key.as_str(), value);
-    pod_traits.spec = std::sync::Arc::new(nodecast_model::domain::PodSpec { annotations, ..(*pod_traits.spec).clone() });
+    pod_traits.spec =
+        std::sync::Arc::new(nodecast_model::domain::PodSpec { annotations, ..(*pod_traits.spec).clone() });
 }
 
 fn in_kube_system(pod_traits: &mut PodTraits) {
@@ -60,7 +61,7 @@ fn pods_that_nothing_would_start_again_block() {
 }
 
 #[test]
-fn system_pods_block_for_an_hour_unless_a_budget_of_their_namespace_covers_them() {
+fn system_pods_block_drain_unless_budget_covers() {
     assert_eq!(drain(in_kube_system, &[], &[]), BLOCKS(Because::UnmovableKubeSystemPod));
     assert_eq!(drain(in_kube_system, &[("kube-system", 1)], &[]), MOVES);
     assert_eq!(drain(in_kube_system, &[("default", 1)], &[]), BLOCKS(Because::UnmovableKubeSystemPod));
@@ -75,7 +76,7 @@ fn system_pods_block_for_an_hour_unless_a_budget_of_their_namespace_covers_them(
 }
 
 #[test]
-fn local_data_and_budgets_block_unless_the_pod_says_it_is_safe() {
+fn local_data_blocks_drain_unless_safe_to_evict() {
     assert_eq!(drain(local, &[], &[]), BLOCKS(Because::LocalStorageRequested));
     assert_eq!(drain(local, &[], &[("skip-nodes-with-local-storage", "false")]), MOVES);
     let excepted = |names: &'static str| {
@@ -135,7 +136,7 @@ fn cropped(empty: usize, drain: usize, under_way: (usize, usize)) -> (usize, usi
 }
 
 #[test]
-fn ten_nodes_go_at_once_and_five_of_them_are_drained() {
+fn ten_deletions_in_parallel_with_five_drains() {
     assert_eq!(cropped(11, 0, (0, 0)), (10, 0));
     assert_eq!(cropped(10, 0, (1, 1)), (8, 0));
     assert_eq!(cropped(10, 0, (5, 5)), (0, 0));

@@ -42,7 +42,7 @@ fn upcoming(state: &ClusterState, lab: &Lab) -> Vec<(usize, i64, usize)> {
 }
 
 #[test]
-fn nodes_asked_for_do_not_make_a_group_unhealthy_and_others_missing_do() {
+fn requested_nodes_keep_group_healthy() {
     for (asked, healthy) in [(4, true), (0, false)] {
         let mut lab = Lab::default();
         group(&mut lab, "ng1", 1, 1);
@@ -61,7 +61,7 @@ fn nodes_asked_for_do_not_make_a_group_unhealthy_and_others_missing_do() {
 }
 
 #[test]
-fn unready_nodes_make_the_cluster_unhealthy_before_their_group() {
+fn unready_nodes_make_cluster_unhealthy_first() {
     let mut lab = Lab::default();
     for id in ["ng1", "ng2"] {
         group(&mut lab, id, 1, 1);
@@ -74,7 +74,7 @@ fn unready_nodes_make_the_cluster_unhealthy_before_their_group() {
 }
 
 #[test]
-fn a_node_has_the_startup_time_to_become_ready() {
+fn node_is_not_unready_during_startup_time() {
     for (limit, unready, not_started) in [("15m", 1, 0), ("35m", 0, 1)] {
         let mut lab = Lab::default();
         group(&mut lab, "ng1", 1, 1);
@@ -88,7 +88,7 @@ fn a_node_has_the_startup_time_to_become_ready() {
 }
 
 #[test]
-fn a_node_is_ready_once_the_taint_is_gone() {
+fn node_is_ready_without_not_ready_taint() {
     let mut lab = Lab::default();
     group(&mut lab, "ng1", 1, 1);
     lab.nodes[0].created = START;
@@ -115,7 +115,7 @@ fn an_empty_group_is_healthy_asked_or_not() {
 }
 
 #[test]
-fn upcoming_nodes_are_those_of_the_target_that_are_neither_ready_nor_late() {
+fn upcoming_nodes_are_target_minus_ready_and_late() {
     let mut lab = Lab::default();
     let sizes = [("ng1", 7, 1), ("ng2", 2, 1), ("ng3", 2, 1), ("ng4", 1, 1), ("ng5", 2, 2)];
     for (id, target, nodes) in sizes {
@@ -134,7 +134,7 @@ fn upcoming_nodes_are_those_of_the_target_that_are_neither_ready_nor_late() {
 }
 
 #[test]
-fn nobody_waits_for_nodes_that_were_not_asked_for_or_that_failed() {
+fn unrequested_or_failed_nodes_are_not_upcoming() {
     let mut lab = Lab::default();
     group(&mut lab, "ng1", 3, 1);
     let mut state = state(&[]);
@@ -148,7 +148,7 @@ fn nobody_waits_for_nodes_that_were_not_asked_for_or_that_failed() {
 }
 
 #[test]
-fn an_instance_counts_as_upcoming_until_it_is_late() {
+fn instance_is_upcoming_until_late() {
     let mut lab = Lab::default();
     let ng1 = group(&mut lab, "ng1", 2, 1);
     lab.instance(ng1, "slow", None);
@@ -168,7 +168,7 @@ fn an_instance_counts_as_upcoming_until_it_is_late() {
 }
 
 #[test]
-fn a_late_request_is_a_failure_and_the_whole_of_it_is_taken_back_once() {
+fn late_scale_up_fails_and_reverts_once() {
     for refused in [false, true] {
         let mut lab = Lab::default();
         group(&mut lab, "ng1", 5, 3);
@@ -185,7 +185,7 @@ fn a_late_request_is_a_failure_and_the_whole_of_it_is_taken_back_once() {
 }
 
 #[test]
-fn a_second_failure_doubles_the_time_and_a_success_between_does_not_matter() {
+fn second_failure_doubles_backoff_despite_success() {
     let mut lab = Lab::default();
     group(&mut lab, "ng1", 4, 3);
     lab.cloud = Cloud { refuses_decrease: true, targets: vec![4], ..Cloud::default() };
@@ -211,7 +211,7 @@ fn a_second_failure_doubles_the_time_and_a_success_between_does_not_matter() {
 }
 
 #[test]
-fn failures_within_the_window_do_not_lengthen_it_and_old_ones_are_forgotten() {
+fn backoff_ignores_repeated_and_forgets_old_failures() {
     let short = BackoffTimes { initial: seconds(1), ..BackoffTimes::default() };
     let mut backoff = Backoff::new(short);
     let (name, millis) = (name("ng"), |millis| START + SimDuration::from_millis(millis));
@@ -226,7 +226,7 @@ fn failures_within_the_window_do_not_lengthen_it_and_old_ones_are_forgotten() {
 }
 
 #[test]
-fn a_wrong_size_is_dated_from_when_it_was_first_seen_so() {
+fn wrong_size_is_dated_from_first_observation() {
     let mut lab = Lab::default();
     let ng1 = group(&mut lab, "ng1", 5, 1);
     let mut state = state(&[]);
@@ -258,7 +258,7 @@ fn instances_on_their_way_explain_a_difference() {
 }
 
 #[test]
-fn the_acceptable_range_widens_with_what_is_under_way() {
+fn acceptable_range_widens_during_scaling() {
     let mut lab = Lab::default();
     let ng1 = group(&mut lab, "ng1", 10, 5);
     (0..3).for_each(|at| lab.instance(ng1, &format!("slow-{at}"), None));

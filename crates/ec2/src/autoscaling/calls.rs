@@ -1,6 +1,6 @@
 //! The calls that others make: reading groups and their activities, setting a size, ending one instance.
 
-use super::{Activity, AutoScaling, EndReason, MemberState, LifecycleState};
+use super::{Activity, AutoScaling, EndReason, LifecycleState, MemberState};
 use crate::api::{ApiError, instance_name};
 use crate::{Ec2, InstanceId};
 use nodecast_model::domain::{Labels, SimTime, Symbol};

@@ -5,7 +5,7 @@
 
 use super::activity::{Activity, Reason, Refusal, launch_cause};
 use super::plan::LaunchBatch;
-use super::{Acted, AutoScaling, MemberState, LifecycleState};
+use super::{Acted, AutoScaling, LifecycleState, MemberState};
 use crate::fleet::{FleetErrorCode, FleetOverride, FleetRequest};
 use crate::{Ec2, InstanceId, LaunchError, Pool, RunRequest};
 use nodecast_model::domain::{NodeId, SimTime, Symbol, well_known};

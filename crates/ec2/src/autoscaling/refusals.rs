@@ -52,7 +52,7 @@ mod tests {
     use nodecast_model::domain::{SimDuration, SimTime, Symbol};
 
     #[test]
-    fn pauses_grow_from_one_minute_to_ten_and_a_success_forgets_them() {
+    fn launch_pauses_grow_to_ten_minutes_until_success() {
         let (zone, mut now, mut refusals) = (Symbol::new("a"), SimTime::ZERO, Refusals::default());
         let mut pauses = Vec::new();
         for _ in 0..6 {

@@ -1,6 +1,6 @@
 //! Versions of a group's launch template: instances of an older version stay until somebody replaces them.
 
-use super::{AutoScaling, MemberState, LifecycleState};
+use super::{AutoScaling, LifecycleState, MemberState};
 use crate::InstanceId;
 
 impl AutoScaling {
@@ -19,8 +19,9 @@ impl AutoScaling {
     /// The instances of a group that are not being terminated, of the present launch template or of others, in order of launch.
     pub fn instances(&self, group: usize, outdated: bool) -> Vec<InstanceId> {
         let group = &self.groups[group];
-        let chosen =
-            |held: &&MemberState| held.state != LifecycleState::Terminating && (held.template != group.template) == outdated;
+        let chosen = |held: &&MemberState| {
+            held.state != LifecycleState::Terminating && (held.template != group.template) == outdated
+        };
         group.members.iter().filter(chosen).map(|held| held.id).collect()
     }
 

@@ -90,7 +90,7 @@ fn zone(name: &str) -> PoolSelector {
 }
 
 #[test]
-fn a_group_launches_what_is_missing_spread_over_its_zones() {
+fn group_launches_missing_instances_across_zones() {
     let mut account = Account::with_faults(spec(InstancesDistribution::ON_DEMAND), 3, Vec::new());
     let acted = account.act_and_serve(at(0));
     assert_eq!(account.zones(&acted.launched), ["us-east-1a", "us-east-1a", "us-east-1b"]);
@@ -102,7 +102,7 @@ fn a_group_launches_what_is_missing_spread_over_its_zones() {
 }
 
 #[test]
-fn a_mixed_instances_policy_buys_the_base_on_demand_and_the_share_above_it() {
+fn mixed_policy_buys_on_demand_base_and_share() {
     let mixed = InstancesDistribution { on_demand_base: 1, on_demand_percent: 50, ..InstancesDistribution::SPOT };
     let mut account = Account::with_faults(spec(mixed), 6, Vec::new());
     let acted = account.act_and_serve(at(0));
@@ -113,7 +113,7 @@ fn a_mixed_instances_policy_buys_the_base_on_demand_and_the_share_above_it() {
 }
 
 #[test]
-fn spot_at_lowest_price_over_two_pools_uses_both_evenly() {
+fn lowest_price_spot_uses_two_pools_evenly() {
     let spot_strategy = SpotStrategy::LowestPrice { pools: 2 };
     let mut one_zone = spec(InstancesDistribution { spot_strategy, ..InstancesDistribution::SPOT });
     one_zone.zones.truncate(1);
@@ -128,7 +128,7 @@ fn spot_at_lowest_price_over_two_pools_uses_both_evenly() {
 }
 
 #[test]
-fn a_zone_that_refuses_is_reported_and_another_one_is_tried_a_moment_later() {
+fn refusing_zone_is_reported_and_another_tried() {
     let faults = vec![short(zone("us-east-1a"), 3_600)];
     let mut account = Account::with_faults(spec(InstancesDistribution::SPOT), 2, faults);
     let acted = account.act_and_serve(at(0));
@@ -143,7 +143,7 @@ fn a_zone_that_refuses_is_reported_and_another_one_is_tried_a_moment_later() {
 }
 
 #[test]
-fn where_every_zone_refuses_attempts_come_after_one_two_and_four_minutes_up_to_ten() {
+fn refused_launches_back_off_to_ten_minutes() {
     let faults = vec![short(PoolSelector::default(), 86_400)];
     let mut account = Account::with_faults(spec(InstancesDistribution::ON_DEMAND), 1, faults);
     let mut now = at(0);
@@ -163,7 +163,7 @@ fn where_every_zone_refuses_attempts_come_after_one_two_and_four_minutes_up_to_t
 }
 
 #[test]
-fn a_group_of_one_type_on_demand_fails_in_the_words_of_run_instances() {
+fn single_type_group_reports_run_instances_error() {
     let mut single = spec(InstancesDistribution::ON_DEMAND);
     single.instance_types.truncate(1);
     let mut account = Account::with_faults(single, 1, vec![short(zone("us-east-1a"), 60)]);
@@ -178,7 +178,7 @@ fn a_group_of_one_type_on_demand_fails_in_the_words_of_run_instances() {
 }
 
 #[test]
-fn calls_that_ec2_does_not_take_are_failed_activities() {
+fn calls_rejected_by_ec2_are_failed_activities() {
     let none = BucketSize { size: 1, per_second: 0 };
     let api = ApiLimits { mutating: none, ..ApiLimits::default() };
     let settings = CloudSettings { api, ..CloudSettings::default() };
@@ -189,7 +189,7 @@ fn calls_that_ec2_does_not_take_are_failed_activities() {
 }
 
 #[test]
-fn more_than_desired_ends_instances_of_the_zone_with_the_most_and_spares_the_protected() {
+fn scale_in_uses_fullest_zone_and_spares_protected() {
     let mut account = Account::with_faults(spec(InstancesDistribution::ON_DEMAND), 5, Vec::new());
     let launched = account.act_and_serve(at(0)).launched;
     account.groups.protect(launched[0], true);
@@ -203,7 +203,7 @@ fn more_than_desired_ends_instances_of_the_zone_with_the_most_and_spares_the_pro
 }
 
 #[test]
-fn an_instance_at_risk_ends_only_when_its_replacement_serves_even_at_the_largest_size() {
+fn at_risk_instance_ends_after_replacement_serves() {
     let full = GroupSpec { max: 2, ..spec(InstancesDistribution::SPOT) };
     let mut account = Account::with_faults(full, 2, Vec::new());
     let old = account.act_and_serve(at(0)).launched[0];
@@ -226,7 +226,7 @@ fn without_capacity_rebalancing_a_recommendation_changes_nothing() {
 }
 
 #[test]
-fn a_lost_instance_is_replaced_and_the_size_wanted_stays() {
+fn lost_instance_is_replaced_at_same_size() {
     let mut account = Account::with_faults(spec(InstancesDistribution::SPOT), 2, Vec::new());
     let lost = account.act_and_serve(at(0)).launched[0];
     account.groups.lose(lost, at(50));
@@ -236,7 +236,7 @@ fn a_lost_instance_is_replaced_and_the_size_wanted_stays() {
 }
 
 #[test]
-fn a_zone_that_recovers_is_filled_before_the_crowded_one_is_emptied() {
+fn recovered_zone_fills_before_crowded_zone_empties() {
     let faults = vec![short(zone("us-east-1a"), 300)];
     let mut account = Account::with_faults(spec(InstancesDistribution::ON_DEMAND), 4, faults);
     let mut now = at(0);
@@ -256,7 +256,7 @@ fn a_zone_that_recovers_is_filled_before_the_crowded_one_is_emptied() {
 }
 
 #[test]
-fn a_zone_that_stays_short_is_tried_again_after_pauses_and_nothing_is_ended_for_it() {
+fn short_zone_is_retried_without_ending_instances() {
     let faults = vec![short(zone("us-east-1a"), 86_400)];
     let mut account = Account::with_faults(spec(InstancesDistribution::ON_DEMAND), 2, faults);
     let mut now = at(0);
@@ -272,7 +272,7 @@ fn a_zone_that_stays_short_is_tried_again_after_pauses_and_nothing_is_ended_for_
 }
 
 #[test]
-fn one_instance_can_be_ended_with_or_without_a_replacement() {
+fn instance_can_end_with_or_without_replacement() {
     let bounded = GroupSpec { min: 1, ..spec(InstancesDistribution::ON_DEMAND) };
     let mut account = Account::with_faults(bounded, 2, Vec::new());
     let launched = account.act_and_serve(at(0)).launched;
@@ -300,7 +300,7 @@ fn sizes_outside_the_limits_are_refused() {
 }
 
 #[test]
-fn calls_on_groups_have_limits_and_show_what_is_missing_and_why() {
+fn group_calls_have_limits_and_report_failures() {
     let mut account =
         Account::with_faults(spec(InstancesDistribution::SPOT), 2, vec![short(zone("us-east-1b"), 3_600)]);
     account.act(at(5));
@@ -320,7 +320,7 @@ fn calls_on_groups_have_limits_and_show_what_is_missing_and_why() {
 }
 
 #[test]
-fn a_launch_that_is_lost_before_it_serves_is_cancelled_and_made_up_for() {
+fn launch_lost_before_serving_is_cancelled_and_replaced() {
     let mut account = Account::with_faults(spec(InstancesDistribution::ON_DEMAND), 1, Vec::new());
     let lost = account.act(at(0)).launched[0];
     account.groups.lose(lost, at(20));

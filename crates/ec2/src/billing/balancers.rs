@@ -71,9 +71,14 @@ pub(super) fn lines(stated: &LoadBalancers, used: &[BalancerUse], listed: &mut L
     let mut lines = Vec::new();
     for kind in KINDS {
         let balancer_uses: Vec<&BalancerUse> = used.iter().filter(|item| item.kind == kind).collect();
-        let spans: BTreeSet<Span> = balancer_uses.iter().map(|balancer_use| (balancer_use.from, balancer_use.to)).collect();
+        let spans: BTreeSet<Span> =
+            balancer_uses.iter().map(|balancer_use| (balancer_use.from, balancer_use.to)).collect();
         for span in spans {
-            let together: Vec<&BalancerUse> = balancer_uses.iter().copied().filter(|balancer_use| (balancer_use.from, balancer_use.to) == span).collect();
+            let together: Vec<&BalancerUse> = balancer_uses
+                .iter()
+                .copied()
+                .filter(|balancer_use| (balancer_use.from, balancer_use.to) == span)
+                .collect();
             lines.extend(of_kind(stated, kind, (span, span.1 < end), (&together, listed)));
         }
     }

@@ -106,7 +106,8 @@ pub(super) fn lines(
 ) -> Vec<BillLine> {
     let there = || pods.iter().filter(|pod| pod.from < end);
     if !listed.is_known() {
-        let ordered = |fargate_pod: &FargatePod| [fargate_pod.cpu_milli, fargate_pod.memory_mib, fargate_pod.extra_storage_gib];
+        let ordered =
+            |fargate_pod: &FargatePod| [fargate_pod.cpu_milli, fargate_pod.memory_mib, fargate_pod.extra_storage_gib];
         let items = [BillItem::FargateCpu, BillItem::FargateMemory, BillItem::FargateStorage];
         let prices = [prices.vcpu, prices.gb, prices.storage];
         for (position, item) in items.into_iter().enumerate() {
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_stated_is_billed_where_prices_are_in_another_currency() {
+    fn foreign_currency_bills_only_set_prices() {
         let china = region("cn-north-1");
         let stated = HourlyRate::parse("0.35");
         let pod = FargatePod {
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stated_is_the_users_own_price_beside_one_that_is_not() {
+    fn set_fargate_price_is_marked_user_provided() {
         let prices = FargatePrices::new(&region("eu-south-2"), HourlyRate::parse("0.04"), None);
         assert_eq!(prices.qualities, [PriceQuality::Own, PriceQuality::Assumed, PriceQuality::Assumed]);
         assert_eq!(prices.quality(), PriceQuality::Assumed);
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_of_half_a_minute_pays_a_minute_and_one_that_is_there_pays_to_the_end() {
+    fn fargate_pod_pays_at_least_one_minute() {
         let pod = |until| FargatePod {
             node: NodeId(0),
             zone: Symbol::new("us-east-1a"),

@@ -82,7 +82,9 @@ impl ManagedNodes {
     fn of_instance(&self, region: &Region, instance: &Instance, end: SimTime) -> Vec<BillLine> {
         let Some(from) = instance.running.filter(|&from| from < end) else { return Vec::new() };
         let to = instance.terminating.unwrap_or(end).min(end);
-        let listed = region.instance_type(instance.pool.instance_type).and_then(|instance_type| Some((instance_type, instance_type.on_demand?)));
+        let listed = region
+            .instance_type(instance.pool.instance_type)
+            .and_then(|instance_type| Some((instance_type, instance_type.on_demand?)));
         let Some((kind, price)) = listed else { return Vec::new() };
         let name = instance.pool.instance_type;
         let change = SimTime::ZERO + SimDuration::from_secs(REDUCED - self.epoch);

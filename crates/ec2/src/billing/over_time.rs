@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_between_instants_sum_to_what_compute_costs_and_nothing_else_counts() {
+    fn amounts_over_time_sum_to_compute_cost() {
         let lines = vec![
             line(BillItem::Instance, 10, 40, 100),
             line(BillItem::Instance, 20, 50, 7),

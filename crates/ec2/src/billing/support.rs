@@ -87,7 +87,7 @@ mod tests {
     use nodecast_model::domain::versions::KubernetesVersion;
 
     #[test]
-    fn support_ends_on_the_days_of_the_calendar_and_was_free_before_april_2024() {
+    fn standard_support_ends_on_calendar_dates() {
         let day = |text: &str| text.parse::<jiff::Timestamp>().unwrap().as_second();
         let of = |minor| KubernetesVersion::from_minor(minor).unwrap();
         assert_eq!(extended_from(of(31)), Some(day("2025-11-26T00:00:00Z")));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proptest::prelude::{prop, proptest};
 
 use super::network::{CrossZone, LoadBalancers, NatGateways, NetworkPrices, Traffic};
-use super::{NonComputeUsage, Charge, FargatePod, FargatePrices, ManagedNodes, by_the_hour, charges, is_free};
+use super::{Charge, FargatePod, FargatePrices, ManagedNodes, NonComputeUsage, by_the_hour, charges, is_free};
 use crate::bill::BillItem;
 use crate::commitments::{Commitments, Platform, ReservedInstances, SavingsPlan};
 use crate::faults::{Fault, FaultKind, PoolSelector};
@@ -43,7 +43,7 @@ fn charged(parts: &[(&str, i64)]) -> String {
 }
 
 #[test]
-fn short_lives_are_billed_for_a_minute_and_long_ones_by_the_second() {
+fn instances_are_billed_per_second_after_first_minute() {
     assert_eq!(charged(&[("0.096", 45)]), "0.001600000");
     assert_eq!(charged(&[("0.096", 5_400)]), "0.144000000");
     let mut life = prices(&[("0.036", 60)]);
@@ -52,20 +52,20 @@ fn short_lives_are_billed_for_a_minute_and_long_ones_by_the_second() {
 }
 
 #[test]
-fn spot_that_ec2_ends_within_its_first_hour_is_free_and_a_second_after_it_is_not() {
+fn spot_reclaimed_within_first_hour_is_free() {
     assert!(is_free(SimDuration::from_secs(3_599), Some(EndedBy::Ec2)));
     assert!(!is_free(SimDuration::from_secs(3_600), Some(EndedBy::Ec2)));
     assert_eq!(charged(&[("0.04", 3_601)]), "0.040011111");
 }
 
 #[test]
-fn spot_that_karpenter_drains_after_a_warning_is_charged() {
+fn spot_drained_by_karpenter_is_charged() {
     assert!(!is_free(SimDuration::from_secs(1_910), Some(EndedBy::User)));
     assert_eq!(charged(&[("0.04", 1_910)]), "0.021222222");
 }
 
 #[test]
-fn a_price_that_changes_during_the_hour_is_integrated_or_taken_at_its_start() {
+fn price_is_integrated_or_taken_at_hour_start() {
     let life = prices(&[("0.04", 1_800), ("0.05", 1_800)]);
     let total = |charges: Vec<Charge>| charges.iter().map(|charge| charge.amount).sum::<Money>().to_string();
     assert_eq!(total(charges(&life)), "0.045000000");
@@ -78,7 +78,7 @@ fn bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration) -> Bill {
 }
 
 #[test]
-fn a_managed_instance_of_half_a_minute_pays_a_minute_of_its_price_and_of_the_fee() {
+fn managed_instance_pays_one_minute_minimum() {
     let mut ec2 = account(BillingSettings::default());
     for (node, spot) in [(0, false), (1, true), (2, false)] {
         let id = ec2.add_running(pool("m7i.large", spot), NodeId(node), &NodeVolumes::gp3(84), at(0)).unwrap();
@@ -116,7 +116,7 @@ fn of_item(bill: &Bill, item: BillItem) -> String {
 }
 
 #[test]
-fn the_control_plane_costs_73_a_month_and_438_under_extended_support() {
+fn control_plane_costs_more_under_extended_support() {
     let month = at(730 * 3_600);
     let standard = bill(&mut account(BillingSettings::default()), month, SimDuration::ZERO);
     assert_eq!(of_item(&standard, BillItem::ControlPlane), "73.000000000");
@@ -126,7 +126,7 @@ fn the_control_plane_costs_73_a_month_and_438_under_extended_support() {
 }
 
 #[test]
-fn an_interrupted_first_hour_is_credited_and_its_volume_is_not() {
+fn interrupted_first_hour_credits_instance_not_volume() {
     let mut ec2 = account(BillingSettings::default());
     let id = ec2.add_running(pool("m5.large", true), NodeId(0), &NodeVolumes::gp3(20), at(0)).unwrap();
     ec2.reclaim(id, at(1_800));
@@ -139,7 +139,7 @@ fn an_interrupted_first_hour_is_credited_and_its_volume_is_not() {
 }
 
 #[test]
-fn addresses_fees_and_discounts_are_lines_of_their_own() {
+fn addresses_fees_and_discounts_are_separate_lines() {
     let billing = BillingSettings {
         public_ipv4: HourlyRate::parse("0.005"),
         node_fee: HourlyRate::parse("0.02").unwrap(),
@@ -157,7 +157,7 @@ fn addresses_fees_and_discounts_are_lines_of_their_own() {
 }
 
 #[test]
-fn a_plan_is_paid_by_the_clock_hour_and_what_it_does_not_cover_is_shown() {
+fn savings_plan_is_billed_per_clock_hour() {
     let plan = SavingsPlan {
         family: None,
         commitment: HourlyRate::parse("0.048").unwrap(),
@@ -200,7 +200,7 @@ fn account_holding(reservation: CapacityReservation, commitments: Commitments) -
 }
 
 #[test]
-fn what_runs_in_a_capacity_reservation_costs_nothing_more_and_what_is_unused_is_shown() {
+fn capacity_reservation_covers_usage_and_shows_idle() {
     let mut ec2 = account_holding(held(true, 0, None), Commitments::default());
     for node in 0..15 {
         ec2.add_running(pool("m4.large", false), NodeId(node), &NodeVolumes::gp3(0), at(0)).unwrap();
@@ -214,7 +214,7 @@ fn what_runs_in_a_capacity_reservation_costs_nothing_more_and_what_is_unused_is_
 }
 
 #[test]
-fn a_capacity_reservation_is_billed_by_the_second_from_creation_to_release() {
+fn capacity_reservation_is_billed_per_second() {
     // 24 h 15 min of one instance's worth each.
     let mut ec2 = account_holding(held(true, 3_600, Some(3_600 + 24 * 3_600 + 900)), Commitments::default());
     let bill = bill(&mut ec2, at(48 * 3_600), SimDuration::ZERO);
@@ -222,7 +222,7 @@ fn a_capacity_reservation_is_billed_by_the_second_from_creation_to_release() {
 }
 
 #[test]
-fn what_does_not_fit_a_reservation_or_outlives_it_pays_for_itself() {
+fn usage_beyond_reservation_pays_on_demand() {
     let mut ec2 = account_holding(held(true, 0, Some(1_800)), Commitments::default());
     for node in 0..21 {
         ec2.add_running(pool("m4.large", false), NodeId(node), &NodeVolumes::gp3(0), at(0)).unwrap();
@@ -235,7 +235,7 @@ fn what_does_not_fit_a_reservation_or_outlives_it_pays_for_itself() {
 }
 
 #[test]
-fn a_targeted_reservation_is_left_alone_by_launches_that_do_not_name_it() {
+fn targeted_reservation_needs_explicit_launch() {
     let mut ec2 = account_holding(held(false, 0, None), Commitments::default());
     ec2.add_running(pool("m4.large", false), NodeId(0), &NodeVolumes::gp3(0), at(0)).unwrap();
     let bill = bill(&mut ec2, at(3_600), SimDuration::ZERO);
@@ -244,7 +244,7 @@ fn a_targeted_reservation_is_left_alone_by_launches_that_do_not_name_it() {
 }
 
 #[test]
-fn a_plan_discounts_a_reservation_used_or_not_and_a_zonal_reserved_instance_does_not() {
+fn plan_discounts_reservation_but_zonal_ri_does_not() {
     let plan = SavingsPlan {
         family: None,
         commitment: HourlyRate::parse("1.00").unwrap(),
@@ -271,7 +271,7 @@ fn a_plan_discounts_a_reservation_used_or_not_and_a_zonal_reserved_instance_does
 }
 
 #[test]
-fn a_network_load_balancer_costs_its_hours_and_its_capacity_units() {
+fn network_load_balancer_bills_hours_and_lcus() {
     let balancers = LoadBalancers { count: Some(2), milli_units: Some(1_500), ..LoadBalancers::default() };
     let network = NetworkPrices { load_balancers: Some(balancers), ..NetworkPrices::default() };
     let bill =
@@ -282,7 +282,7 @@ fn a_network_load_balancer_costs_its_hours_and_its_capacity_units() {
 }
 
 #[test]
-fn images_come_through_the_gateway_and_cross_zones_where_there_is_none() {
+fn image_pulls_cross_nat_gateway_and_zones() {
     let network = NetworkPrices {
         nat_gateways: Some(NatGateways { count: 1, per_hour: None, per_gb: None, s3_endpoint: false }),
         cross_zone: Some(CrossZone { per_gb: None, bytes_per_request: Some(1_000), permille: None }),
@@ -332,7 +332,7 @@ fn endpoint_and_zones_in_use_lower_transfer() {
 }
 
 #[test]
-fn pods_on_fargate_pull_their_images_through_the_gateway_too() {
+fn fargate_pods_pull_images_through_nat_gateway() {
     let network = NetworkPrices {
         nat_gateways: Some(NatGateways { count: 1, per_hour: None, per_gb: None, s3_endpoint: false }),
         cross_zone: Some(CrossZone { per_gb: None, bytes_per_request: Some(0), permille: None }),
@@ -353,8 +353,11 @@ fn pods_on_fargate_pull_their_images_through_the_gateway_too() {
     let prices = FargatePrices::new(ec2.region(), None, None);
     let pulled = vec![(NodeId(0), 2_000_000_000), (NodeId(1), 2_000_000_000)];
     let traffic = Traffic { zones, pulled, ..Traffic::default() };
-    let bill =
-        super::bill(&mut ec2, at(3_600), &NonComputeUsage { traffic, fargate: Some((pods, prices)), ..NonComputeUsage::default() });
+    let bill = super::bill(
+        &mut ec2,
+        at(3_600),
+        &NonComputeUsage { traffic, fargate: Some((pods, prices)), ..NonComputeUsage::default() },
+    );
     assert_eq!(of_item(&bill, BillItem::NatTransfer), "0.180000000", "4 GB at 0.045");
     let crossing: Vec<_> = bill.lines.iter().filter(|line| line.item == BillItem::CrossZoneTransfer).collect();
     let told: Vec<_> = crossing.iter().map(|line| (line.node, line.from, line.to, line.amount.to_string())).collect();
@@ -362,7 +365,7 @@ fn pods_on_fargate_pull_their_images_through_the_gateway_too() {
 }
 
 #[test]
-fn a_bill_with_spot_has_a_range_and_none_of_it_is_above_on_demand() {
+fn spot_bill_range_stays_below_on_demand() {
     let constant = || CloudSettings { prices: SpotPrices::Constant, ..CloudSettings::default() };
     let with = |types: &[(&str, bool)], settings| {
         let mut ec2 = account_with(settings);
@@ -426,7 +429,7 @@ proptest! {
 
     /// A thousand lives: a hundred accounts of ten.
     #[test]
-    fn the_bill_is_the_integral_of_the_price_over_instance_lives(
+    fn bill_integrates_price_over_instance_lives(
         lives in prop::collection::vec((0_usize..4, 0_i64..100_000, 1_i64..20_000, proptest::bool::ANY, proptest::bool::ANY), 10),
     ) {
         let mut ec2 = account(BillingSettings::default());
@@ -463,10 +466,14 @@ proptest! {
 }
 
 #[test]
-fn extended_support_costs_half_a_dollar_more_while_it_lasts_and_nothing_beside_a_stated_price() {
+fn extended_support_adds_cost_unless_price_is_set() {
     let (month, half) = (at(730 * 3_600), at(365 * 3_600));
     let bill = |billing| {
-        super::bill(&mut account(billing), month, &NonComputeUsage { extended: vec![(half, month)], ..NonComputeUsage::default() })
+        super::bill(
+            &mut account(billing),
+            month,
+            &NonComputeUsage { extended: vec![(half, month)], ..NonComputeUsage::default() },
+        )
     };
     let by_eks = bill(BillingSettings::default());
     assert_eq!(of_item(&by_eks, BillItem::ControlPlane), "73.000000000");
@@ -476,7 +483,7 @@ fn extended_support_costs_half_a_dollar_more_while_it_lasts_and_nothing_beside_a
 }
 
 #[test]
-fn load_balancers_of_the_manifests_are_billed_by_kind_and_by_what_they_carried() {
+fn load_balancers_are_billed_by_kind_and_traffic() {
     use crate::billing::balancers::BalancerUse;
     use nodecast_model::domain::BalancerKind::{Application, Classic, Network};
     let used = |kind, requests| BalancerUse { kind, requests, from: at(0), to: at(36_000) };
@@ -485,7 +492,11 @@ fn load_balancers_of_the_manifests_are_billed_by_kind_and_by_what_they_carried()
     let traffic = Traffic { balancers, ..Traffic::default() };
     let bill = |network| {
         let billing = BillingSettings { network, ..BillingSettings::default() };
-        super::bill(&mut account(billing), at(36_000), &NonComputeUsage { traffic: traffic.clone(), ..NonComputeUsage::default() })
+        super::bill(
+            &mut account(billing),
+            at(36_000),
+            &NonComputeUsage { traffic: traffic.clone(), ..NonComputeUsage::default() },
+        )
     };
     let amounts = |bill: &Bill, item| {
         let lines = bill.lines.iter().filter(|line| line.item == item);
@@ -506,7 +517,7 @@ fn load_balancers_of_the_manifests_are_billed_by_kind_and_by_what_they_carried()
 }
 
 #[test]
-fn a_load_balancer_is_billed_while_it_is_there_by_begun_hours_if_it_goes() {
+fn load_balancer_is_billed_per_started_hour() {
     use crate::billing::balancers::BalancerUse;
     use nodecast_model::domain::BalancerKind::Network;
     let used = |from, to| BalancerUse { kind: Network, requests: 0, from: at(from), to: at(to) };
@@ -514,8 +525,11 @@ fn a_load_balancer_is_billed_while_it_is_there_by_begun_hours_if_it_goes() {
         balancers: vec![used(18_000, 36_000), used(0, 36_000), used(0, 3_601), used(0, 3_600)],
         ..Traffic::default()
     };
-    let bill =
-        super::bill(&mut account(BillingSettings::default()), at(36_000), &NonComputeUsage { traffic, ..NonComputeUsage::default() });
+    let bill = super::bill(
+        &mut account(BillingSettings::default()),
+        at(36_000),
+        &NonComputeUsage { traffic, ..NonComputeUsage::default() },
+    );
     let lines = bill.lines.iter().filter(|line| line.item == BillItem::LoadBalancer);
     let told: Vec<_> = lines.map(|line| (line.from, line.to, line.amount.to_string())).collect();
     assert_eq!(
@@ -530,7 +544,7 @@ fn a_load_balancer_is_billed_while_it_is_there_by_begun_hours_if_it_goes() {
 }
 
 #[test]
-fn cpu_beyond_the_credits_is_charged_by_the_vcpu_hour_of_its_family() {
+fn surplus_cpu_credits_are_charged_per_vcpu_hour() {
     let mut ec2 = account(BillingSettings::default());
     for (node, kind) in (0..).zip(["t3.medium", "t4g.large"]) {
         ec2.add_running(pool(kind, false), NodeId(node), &NodeVolumes::gp3(0), at(0)).unwrap();

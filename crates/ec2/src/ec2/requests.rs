@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn run_instances_launches_what_there_is_from_the_least_number_on() {
+    fn run_instances_launches_fewer_down_to_minimum() {
         let quotas = Quotas::default().with(QuotaClass::Standard, 6);
         let mut ec2 = account(CloudSettings { quotas, ..CloudSettings::default() });
         let short = ec2.run_instances(&request(4, 5), &nodes(5), at(0));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn states_follow_one_another_and_a_terminated_instance_stays_visible_for_an_hour() {
+    fn terminated_instance_stays_visible_for_an_hour() {
         let mut ec2 = account(CloudSettings { consistency: Consistency::Strong, ..CloudSettings::default() });
         let id = ec2.run_instances(&request(1, 1), &nodes(1), at(0)).unwrap()[0];
         ec2.mark_running(id, at(12));
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fresh_instance_is_missing_from_some_reads_and_from_every_list_for_a_second() {
+    fn new_instance_is_eventually_consistent() {
         let mut ec2 = account(CloudSettings { api: crate::settings::ApiLimits::UNLIMITED, ..CloudSettings::default() });
         let id = ec2.run_instances(&request(1, 1), &nodes(1), at(0)).unwrap()[0];
         let missing = (0..10_000)

@@ -74,8 +74,9 @@ impl Ec2 {
     pub(super) fn settle(&mut self, now: SimTime) {
         let settings = Arc::clone(&self.settings);
         let reservations = &settings.reservations;
-        let room =
-            |(capacity_reservation, position): (&CapacityReservation, u32)| if capacity_reservation.open { self.room_at(position, now) } else { 0 };
+        let room = |(capacity_reservation, position): (&CapacityReservation, u32)| {
+            if capacity_reservation.open { self.room_at(position, now) } else { 0 }
+        };
         let mut rooms: Vec<u32> = reservations.iter().zip(0_u32..).map(room).collect();
         if rooms.iter().all(|room| *room == 0) {
             return;

@@ -56,7 +56,7 @@ fn launch(ec2: &mut Ec2, request: &FleetRequest, nodes: &[NodeId], at: SimTime) 
 }
 
 #[test]
-fn two_fleets_for_more_than_a_pool_holds_get_what_it_holds_and_errors_for_the_rest() {
+fn competing_fleets_share_pool_capacity() {
     let mut ec2 = account();
     let nodes: Vec<NodeId> = (0..5_000).map(NodeId).collect();
     let first = launch(&mut ec2, &request(&["m5.large"], 1), &nodes, SimTime::ZERO);
@@ -73,13 +73,13 @@ fn two_fleets_for_more_than_a_pool_holds_get_what_it_holds_and_errors_for_the_re
 }
 
 #[test]
-fn a_type_that_the_zone_does_not_offer_is_unsupported() {
+fn type_not_offered_in_zone_is_unsupported() {
     let reply = launch(&mut account(), &request(&["no-such.type"], 1), &[NodeId(0)], SimTime::ZERO);
     assert_eq!(reply.errors[0].code, FleetErrorCode::Unsupported);
 }
 
 #[test]
-fn a_pools_capacity_does_not_depend_on_which_pools_were_looked_at_before() {
+fn pool_capacity_ignores_lookup_order() {
     let pool = |name: &str| Pool {
         instance_type: Symbol::new(name),
         zone: Symbol::new("us-east-1a"),
@@ -91,7 +91,7 @@ fn a_pools_capacity_does_not_depend_on_which_pools_were_looked_at_before() {
 }
 
 #[test]
-fn a_capacity_fault_withholds_the_pools_that_it_names_for_as_long_as_it_lasts() {
+fn capacity_fault_withholds_pools_until_it_ends() {
     let until = SimTime::ZERO + SimDuration::from_secs(60);
     let pools = PoolSelector { family: Some(Symbol::new("m5")), ..PoolSelector::default() };
     let fault = Fault { at: SimTime::ZERO, until, kind: FaultKind::InsufficientCapacity { pools, probability: 1.0 } };
@@ -123,7 +123,7 @@ fn on_demand(name: &str, target: u32) -> FleetRequest {
 }
 
 #[test]
-fn an_open_reservation_gives_what_it_holds_while_there_is_no_other_capacity() {
+fn open_reservation_serves_during_capacity_shortage() {
     let until = SimTime::ZERO + SimDuration::from_secs(600);
     let kind = FaultKind::InsufficientCapacity { pools: PoolSelector::default(), probability: 1.0 };
     let outage = FaultKind::ZoneOutage { zone: Symbol::new("us-east-1a"), power: false };
@@ -144,7 +144,7 @@ fn an_open_reservation_gives_what_it_holds_while_there_is_no_other_capacity() {
 }
 
 #[test]
-fn what_is_reserved_counts_against_the_quota_once_used_or_not() {
+fn reserved_capacity_counts_once_against_quota() {
     let quotas = Quotas::default().with(QuotaClass::Standard, 16);
     let settings = |from| CloudSettings {
         quotas,
@@ -169,7 +169,7 @@ fn what_is_reserved_counts_against_the_quota_once_used_or_not() {
 }
 
 #[test]
-fn a_quota_counts_vcpus_from_acceptance_until_the_instance_is_gone() {
+fn quota_counts_vcpus_until_instance_ends() {
     let quotas = Quotas::default().with(QuotaClass::Standard, 3);
     let mut ec2 = account_with(CloudSettings { quotas, ..CloudSettings::default() });
     let first = launch(&mut ec2, &request(&["m5.large"], 1), &[NodeId(0)], SimTime::ZERO);
@@ -181,7 +181,7 @@ fn a_quota_counts_vcpus_from_acceptance_until_the_instance_is_gone() {
 }
 
 #[test]
-fn the_pools_of_one_request_share_their_classs_quota() {
+fn pools_of_one_request_share_quota() {
     let quotas = Quotas::default().with(QuotaClass::Standard, 7);
     let mut ec2 = account_with(CloudSettings { quotas, ..CloudSettings::default() });
     let both = FleetRequest { pools_to_use: 2, ..request(&["m5.large", "c5.large"], 8) };
@@ -193,7 +193,7 @@ fn the_pools_of_one_request_share_their_classs_quota() {
 }
 
 #[test]
-fn a_throttle_on_one_action_leaves_the_others_alone() {
+fn throttle_on_one_action_spares_others() {
     let limited = |action| {
         let bucket = BucketSize { size: 1, per_second: 0 };
         let kind = FaultKind::ApiThrottle { bucket, action: Some(action) };

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn no_price_moves_far_in_a_day_or_falls_silent_for_longer() {
+    fn spot_price_updates_daily_in_small_steps() {
         for pool in 0..300 {
             let mut path = path(pool);
             let published = path.published_until(at(20 * WEEK)).to_vec();
@@ -310,7 +310,7 @@ mod tests {
     /// times at the ninetieth percentile. Prices at the start are
     /// within 7 points of the one and within 0.3 of the other; later, each zone goes its own way too.
     #[test]
-    fn zones_differ_in_price_as_they_were_seen_to() {
+    fn zone_price_spread_matches_observations() {
         let mut spreads: Vec<f64> = (0..400)
             .map(|kind| {
                 let rates: Vec<f64> =
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_price_does_not_depend_on_when_it_is_asked_for() {
+    fn price_is_independent_of_query_times() {
         for pool in 0..50 {
             let (mut often, mut once) = (path(pool), path(pool));
             for hour in 0..(20 * 168) {

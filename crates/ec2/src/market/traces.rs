@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drop_takes_its_share_and_an_empty_pool_is_short_until_the_next_record() {
+    fn capacity_drop_reclaims_share_until_next_record() {
         let (instance_type, zone) = (Symbol::new("p3.2xlarge"), Symbol::new("us-east-1a"));
         let pool = Pool { instance_type, zone, capacity_type: well_known::SPOT };
         let record = |hours, available| Availability { instance_type, zone, at: at(hours), available };

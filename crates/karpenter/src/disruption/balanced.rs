@@ -94,7 +94,7 @@ mod tests {
     use super::Score;
 
     #[test]
-    fn a_move_needs_half_as_much_saving_as_disturbance() {
+    fn balanced_policy_needs_savings_half_of_disruption() {
         assert!(Score { savings: 0.1, disruption: 0.2 }.approves());
         assert!(!Score { savings: 0.1, disruption: 0.21 }.approves());
         assert!(!Score { savings: -0.1, disruption: 0.0 }.approves());

@@ -121,14 +121,14 @@ mod tests {
     }
 
     #[test]
-    fn without_a_budget_that_counts_now_nothing_is_limited() {
+    fn without_active_budget_disruption_is_unlimited() {
         assert_eq!(allowed_nodes(&pool(Vec::new()), Empty, 10, SUNDAY), 2_147_483_647);
         let pool = pool(vec![scheduled("@yearly", 1)]);
         assert_eq!(allowed_nodes(&pool, Empty, 10, SUNDAY), 2_147_483_647);
     }
 
     #[test]
-    fn a_schedule_that_cannot_be_read_closes_the_pool() {
+    fn invalid_budget_schedule_blocks_disruption() {
         for text in ["@wrongly", "0 0 * * tue-mon", "0 0 *"] {
             let pool = pool(vec![budget(IntOrPercent::Count(5), &[]), scheduled(text, 1)]);
             assert_eq!(allowed_nodes(&pool, Empty, 10, SUNDAY), 0, "{text}");
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_begins_at_its_hit_and_ends_when_its_duration_has_passed() {
+    fn budget_window_lasts_for_its_duration() {
         let daily = scheduled("@daily", 2);
         let at = |seconds: i64| is_active(&daily, SUNDAY + seconds);
         assert_eq!(at(0), Some(true));

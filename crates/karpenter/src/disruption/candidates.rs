@@ -329,7 +329,11 @@ fn sort(view: &ClusterView<'_>, method: Method, found: &mut [Candidate]) {
         Method::Drift | Method::StaticDrift => {
             let empty_first = method == Method::Drift && view.behaviour().empty_drifted == EmptyDrifted::First;
             let key = |candidate: &Candidate| {
-                (empty_first && !candidate.reschedulable.is_empty(), view.nodes[candidate.node].drifted, identity(candidate))
+                (
+                    empty_first && !candidate.reschedulable.is_empty(),
+                    view.nodes[candidate.node].drifted,
+                    identity(candidate),
+                )
             };
             found.sort_by(|a, b| key(a).cmp(&key(b)));
         }

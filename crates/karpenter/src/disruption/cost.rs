@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_costs_one_and_its_deletion_cost_and_priority_count_within_bounds() {
+    fn priority_and_deletion_cost_have_bounded_effect() {
         let same = |cost: f64, expected: f64| assert!((cost - expected).abs() < 1e-12, "{cost}, not {expected}");
         same(pod_cost(&PodSpec::default()), 1.0);
         assert!(with("100", 0) > 1.0 && with("-100", 0) < 1.0);

@@ -45,7 +45,11 @@ pub(super) fn keep_cheaper(
     };
     let kept: Vec<PricedType> = claim.instance_types.iter().filter(cheaper).copied().collect();
     set_types(claim, kept);
-    match min_values_missed(&claim.requirements, types, claim.instance_types.iter().map(|instance_type| instance_type.index as usize)) {
+    match min_values_missed(
+        &claim.requirements,
+        types,
+        claim.instance_types.iter().map(|instance_type| instance_type.index as usize),
+    ) {
         Some(key) => Err(key),
         None => Ok(()),
     }

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn each_condition_is_borne_for_its_own_time_and_others_for_ever() {
+    fn node_repair_tolerates_each_condition_differently() {
         use ConditionStatus::{False, True, Unknown};
         for (kind, status, expected) in [
             ("Ready", False, Some(35)),
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fifth_of_the_nodes_rounded_up_may_be_unhealthy() {
+    fn repair_stops_above_a_fifth_unhealthy() {
         for (unhealthy, nodes, blocked) in [(1, 1, false), (1, 3, false), (2, 3, true), (2, 10, false), (3, 10, true)] {
             assert_eq!(too_many_unhealthy(unhealthy, nodes), blocked, "{unhealthy} of {nodes}");
         }

@@ -114,7 +114,7 @@ mod tests {
     use nodecast_model::domain::{NodePool, ResourceName, Resources};
 
     #[test]
-    fn a_pool_makes_what_it_lacks_within_its_limit_and_removes_what_is_too_much() {
+    fn static_pool_scales_within_limit_to_replicas() {
         let mut pool = NodePool { replicas: Some(5), ..NodePool::named("static") };
         let count = |active, pending_disruption, deleting| StaticCount { active, pending_disruption, deleting };
         assert_eq!((count(2, 0, 0).missing(&pool), count(2, 1, 4).missing(&pool)), (3, 2));

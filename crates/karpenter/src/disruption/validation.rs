@@ -45,7 +45,8 @@ pub fn validate_empty(
     if still.is_empty() {
         return Err(Rejection::Churn);
     }
-    let nodes: Vec<usize> = still.into_iter().filter(|item| allowances[item.pool].take()).map(|item| item.node).collect();
+    let nodes: Vec<usize> =
+        still.into_iter().filter(|item| allowances[item.pool].take()).map(|item| item.node).collect();
     if nodes.is_empty() { Err(Rejection::Budget) } else { Ok(nodes) }
 }
 

@@ -8,7 +8,7 @@ use nodecast_model::control_plane::eviction::{Protections, Protectors, is_fully_
 use nodecast_model::domain::node_pool::DisruptionReason;
 use nodecast_model::domain::{KarpenterVersion, LabelSelector, Labels, PodSpec, SimDuration, SimTime, Symbol};
 
-use super::digest::{PodList, EvictionCost};
+use super::digest::{EvictionCost, PodList};
 use super::pods::PodView;
 
 /// The cluster at one instant.

@@ -112,7 +112,16 @@ impl<'w, 'p> WhatIf<'w, 'p> {
         let cluster = packer.cluster(&nodes);
         let asks = view.behaviour().weighs_savings;
         let unsettled = (0..view.nodes.len()).filter(|&node| asks && is_unsettled(view, &view.nodes[node])).collect();
-        Self { packer, view, cluster, unplaced_pods, unready: None, unsettled, others: None, work: SearchWork::default() }
+        Self {
+            packer,
+            view,
+            cluster,
+            unplaced_pods,
+            unready: None,
+            unsettled,
+            others: None,
+            work: SearchWork::default(),
+        }
     }
 
     /// The same for those who only want to know whether something can be done: a simulation of consolidation ends as soon as a pod
@@ -177,7 +186,8 @@ impl<'w, 'p> WhatIf<'w, 'p> {
             let queued = |pods: &[PendingPod<'_>]| {
                 Arc::new(QueuedPods::from_pods(pods.iter().map(|pod| (*pod, || pod.spec.requests()))))
             };
-            let unplaced_pods: Vec<PendingPod<'_>> = self.unplaced_pods.iter().map(|&place| pending_pod(view, place)).collect();
+            let unplaced_pods: Vec<PendingPod<'_>> =
+                self.unplaced_pods.iter().map(|&place| pending_pod(view, place)).collect();
             (queued(view.pending), queued(&unplaced_pods))
         });
         let queued: SmallVec<[Arc<QueuedPods>; 4]> =

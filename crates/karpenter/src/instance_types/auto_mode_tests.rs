@@ -13,7 +13,7 @@ fn node(name: &str, class: &NodeClass) -> (i64, i64) {
 }
 
 #[test]
-fn a_node_takes_110_pods_at_most_and_has_80_gib_for_them() {
+fn auto_mode_node_allows_at_most_110_pods() {
     let class = node_class("default");
     assert_eq!(node("m5.24xlarge", &class), (110, 80), "the formula of its interfaces gives 737");
     assert_eq!(node("m5.large", &class), (29, 80));
@@ -21,7 +21,7 @@ fn a_node_takes_110_pods_at_most_and_has_80_gib_for_them() {
 }
 
 #[test]
-fn local_disks_that_are_larger_than_the_storage_are_joined_for_pods() {
+fn large_local_disks_form_pod_storage() {
     let class = node_class("default");
     assert_eq!(node("i3.large", &class).1, (475 * 1_000_000_000) >> 30, "475 GB of local disk");
     assert_eq!(node("c5d.large", &class).1, 80, "50 GB are less than 80 GiB");

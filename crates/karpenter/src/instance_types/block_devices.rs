@@ -61,7 +61,8 @@ fn devices(class: &NodeClass) -> Vec<BlockDevice> {
         root: false,
         disk: DiskClass::of_type("gp3"),
     };
-    let of_image = default_volumes(class.ami_family).iter().filter(|default_volume| !is_stated(default_volume.0)).map(device);
+    let of_image =
+        default_volumes(class.ami_family).iter().filter(|default_volume| !is_stated(default_volume.0)).map(device);
     of_image.chain(stated.iter().cloned()).collect()
 }
 
@@ -143,8 +144,12 @@ pub fn volumes_of_found(facts: &InstanceFacts, class: &NodeClass, reported_gib: 
 ///
 /// Source: EKS user guide, `automode/create-node-class` (2026), `ephemeralStorage`.
 fn joins_in_auto_mode(facts: &InstanceFacts, class: &NodeClass) -> bool {
-    let wanted: i64 =
-        class.block_devices.iter().filter(|block_device| block_device.device == "/dev/xvdb").map(|block_device| block_device.size_bytes).sum();
+    let wanted: i64 = class
+        .block_devices
+        .iter()
+        .filter(|block_device| block_device.device == "/dev/xvdb")
+        .map(|block_device| block_device.size_bytes)
+        .sum();
     facts.local_nvme && i64::from(facts.local_storage_gb) * GB > wanted
 }
 
@@ -189,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn disk_is_that_of_the_volume_which_pods_use() {
+    fn ephemeral_storage_is_size_of_pod_volume() {
         let volumes = vec![volume("/dev/xvda", 4, false), volume("/dev/xvdb", 80, false)];
         assert_eq!(disk(&class(AmiFamily::Bottlerocket, volumes.clone())), "80Gi");
         assert_eq!(disk(&class(AmiFamily::AL2023, volumes.clone())), "4Gi");
@@ -200,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_without_mappings_has_the_volumes_of_its_family_and_pods_one_of_them() {
+    fn class_without_mappings_uses_family_volumes() {
         for family in FAMILIES {
             let class = class(family, Vec::new());
             let (volumes, for_pods) = match family {
@@ -213,13 +218,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_class_states_takes_the_place_of_the_familys_volumes() {
+    fn class_mappings_replace_family_volumes() {
         let class = class(AmiFamily::Windows2022, vec![volume("/dev/sda1", 80, false), volume("xvdb", 7, false)]);
         assert_eq!((sizes(&volumes_of_new(&class)), disk(&class).as_str()), (vec![80, 7], "80Gi"));
     }
 
     #[test]
-    fn what_mappings_leave_out_is_there_as_the_image_has_it() {
+    fn volumes_without_mapping_come_from_image() {
         let of = |family, stated: &[(&str, i64)]| {
             let stated = stated.iter().map(|&(device, gib)| volume(device, gib, false)).collect();
             sizes(&volumes_of_new(&class(family, stated)))
@@ -241,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_found_node_the_volume_for_pods_is_as_large_as_it_says() {
+    fn existing_node_pod_volume_has_reported_size() {
         let found = |name: &str, node_class: &NodeClass| sizes(&volumes_of_found(&facts(name), node_class, 100));
         assert_eq!(found("m5.large", &class(AmiFamily::Bottlerocket, Vec::new())), [4, 100]);
         assert_eq!(found("m5.large", &class(AmiFamily::Windows2022, Vec::new())), [100]);

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn kube_reserved_cpu_falls_with_the_number_of_cpus() {
+    fn kube_reserved_cpu_share_falls_with_cpus() {
         let table =
             [(1, 60), (2, 70), (4, 80), (8, 90), (16, 110), (32, 150), (48, 190), (64, 230), (96, 310), (192, 550)];
         for (vcpus, milli) in table {
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn the_current_release_offers_what_its_reference_pages_print() {
+    fn allocatable_matches_current_reference_pages() {
         let v1_13 = KarpenterVersion::V1_13;
         assert_eq!(allocatable("m5.large", v1_13), (1_930, "6903Mi".to_owned(), "17Gi".to_owned(), 29));
         assert_eq!(allocatable("m6g.large", v1_13), (1_930, "6844Mi".to_owned(), "17Gi".to_owned(), 29));
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn releases_before_v1_set_100m_and_100mi_aside_for_the_system() {
+    fn system_reserved_is_100m_before_v1() {
         for version in [KarpenterVersion::V0_16, KarpenterVersion::V0_18, KarpenterVersion::V0_22] {
             assert_eq!(allocatable("c6g.xlarge", version).0, 3_820, "{version}");
             assert_eq!(allocatable("c6g.xlarge", version).1, "6484Mi", "{version}");

@@ -92,7 +92,7 @@ impl RealNode {
 
 #[cfg(test)]
 mod tests {
-    use super::{RealNode, NodeSettings};
+    use super::{NodeSettings, RealNode};
     use crate::instance_types::Measured;
     use nodecast_model::domain::node_pool::KubeletConfig;
     use nodecast_model::domain::{ResourceName, Resources, Symbol};
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_is_as_the_one_that_is_there() {
+    fn type_follows_existing_example_node() {
         let example = node((4_000, 15_600, 20 * GIB - 12 * MIB, 29), (1_100, 3_000, 4 * GIB));
         let example = with(with(example, fuse(), 20), ResourceName::NVIDIA_GPU, 4);
         let kubelet = KubeletConfig::default();

@@ -50,7 +50,11 @@ pub fn of_node(facts: &InstanceFacts, class: &NodeClass, version: KarpenterVersi
     let requirements = of_type(facts, class, 0, version);
     let without_choice = requirements.iter().filter(|requirement| requirement.key != well_known::INSTANCE_PODS);
     let value = |requirement: &Requirement| {
-        requirement.values.first().copied().filter(|_| requirement.operator() == Operator::In && requirement.values.len() == 1)
+        requirement
+            .values
+            .first()
+            .copied()
+            .filter(|_| requirement.operator() == Operator::In && requirement.values.len() == 1)
     };
     without_choice.filter_map(|item| Some((item.key, value(item)?))).collect()
 }
@@ -59,8 +63,11 @@ pub fn of_node(facts: &InstanceFacts, class: &NodeClass, version: KarpenterVersi
 ///
 /// Source: AWS provider v1.13 `pkg/cloudprovider/cloudprovider.go`, `instanceToNodeClaim`.
 pub(crate) fn of_launched(kind: &InstanceType, zone: Symbol, capacity_type: Symbol, tenancy: Symbol) -> Labels {
-    let without_choice = kind.requirements.iter().filter(|requirement| !requirement.complement && requirement.values.len() == 1);
-    let mut labels: Labels = without_choice.filter_map(|key_domains| Some((key_domains.key, key_domains.values.first().copied()?))).collect();
+    let without_choice =
+        kind.requirements.iter().filter(|requirement| !requirement.complement && requirement.values.len() == 1);
+    let mut labels: Labels = without_choice
+        .filter_map(|key_domains| Some((key_domains.key, key_domains.values.first().copied()?)))
+        .collect();
     labels.set(well_known::ZONE, zone);
     labels.set(well_known::CAPACITY_TYPE, capacity_type);
     let mut choose = |key, value| {
@@ -261,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gpu_type_states_its_gpu_and_no_accelerator() {
+    fn gpu_type_sets_gpu_but_not_accelerator_labels() {
         let g5 = requirements("g5.xlarge", KarpenterVersion::V1_13);
         let label = |key| value(&g5, key);
         assert_eq!(label(well_known::INSTANCE_GPU_NAME), "karpenter.k8s.aws/instance-gpu-name In [a10g]");
@@ -282,13 +289,14 @@ mod tests {
 
     /// Or launches run away: a pod that asks for the label gets a node, which then lacks it.
     #[test]
-    fn a_launched_node_has_every_label_that_its_type_has_a_value_for() {
+    fn launched_node_has_all_type_labels() {
         let zone = Symbol::new("us-east-1b");
         for version in KarpenterVersion::ALL.into_iter().chain([KarpenterVersion::AUTO_MODE]) {
             for kind in ["m5.large", "g4dn.xlarge"].into_iter().filter_map(|name| in_two_zones(name, version)) {
                 for tenancy in [well_known::DEFAULT, Symbol::new("dedicated")] {
                     let node = of_launched(&kind, zone, well_known::SPOT, tenancy);
-                    for stated in kind.requirements.iter().filter(|requirement| requirement.operator() == Operator::In) {
+                    for stated in kind.requirements.iter().filter(|requirement| requirement.operator() == Operator::In)
+                    {
                         let value = node.get(stated.key);
                         let suits = value.is_some_and(|value| stated.has(value));
                         assert!(suits, "{version}, {}: {stated}, and the node has {value:?}", kind.name);
@@ -299,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_launched_node_has_the_zone_the_way_of_buying_and_the_tenancy_that_were_chosen() {
+    fn launched_node_has_zone_capacity_type_and_tenancy() {
         let kind = in_two_zones("m5.large", KarpenterVersion::V1_13).unwrap();
         let dedicated = Symbol::new("dedicated");
         let node = of_launched(&kind, Symbol::new("us-east-1b"), well_known::SPOT, dedicated);
@@ -315,7 +323,7 @@ mod tests {
 
     /// Of a pod that asks for a label that the release does not have, nothing is launched.
     #[test]
-    fn the_labels_of_a_release_are_those_that_its_types_state() {
+    fn release_labels_are_those_of_its_types() {
         let matches = |key: &Symbol| key.as_str().starts_with("karpenter.k8s.aws/");
         for version in KarpenterVersion::ALL {
             let stated = requirements("m5.large", version);

@@ -289,7 +289,8 @@ mod tests {
         let (plain, _) = one(&[]);
         [well_known::ON_DEMAND, well_known::SPOT].map(|bought| {
             let price = |types: &[InstanceType]| {
-                let of_kind = named(types, name).offerings.iter().find(|offering| offering.capacity_type == bought).unwrap();
+                let of_kind =
+                    named(types, name).offerings.iter().find(|offering| offering.capacity_type == bought).unwrap();
                 of_kind.price.as_nanos()
             };
             (price(types) * 100 + price(&plain) / 2) / price(&plain)
@@ -297,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_price_changes_where_type_and_offering_meet_the_requirements() {
+    fn overlay_price_applies_to_matching_offerings() {
         let spot = Requirement::equals(well_known::CAPACITY_TYPE, well_known::SPOT);
         let mut item = priced(overlay("dear-spot", 0, "m5"), "+50%");
         item.requirements.push(spot);
@@ -307,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn the_heavier_overlay_counts_whole_and_the_lighter_where_it_is_alone() {
+    fn heavier_overlay_wins_and_lighter_fills_gaps() {
         let overlays = [priced(overlay("a", 1, "m5"), "-50%"), priced(overlay("b", 10, "m5"), "+20%")];
         let (types, verdicts) = one(&overlays);
         assert_eq!(verdicts, [OverlayVerdict::Counts(2); 2]);
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_of_one_weight_that_price_one_offering_the_earlier_by_name_counts_nowhere() {
+    fn earlier_overlay_of_equal_weight_loses_conflict() {
         let mut wide = priced(overlay("a", 5, "m5"), "-50%");
         wide.requirements = Vec::new();
         let (types, verdicts) = one(&[wide, priced(overlay("b", 5, "m5"), "+20%")]);
@@ -329,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn one_weight_is_no_conflict_where_overlays_state_different_things() {
+    fn equal_weight_overlays_can_set_different_fields() {
         let overlays = [priced(overlay("a", 5, "m5"), "-50%"), with_fuse(overlay("b", 5, "m5"), 20)];
         let (types, verdicts) = one(&overlays);
         assert_eq!(verdicts, [OverlayVerdict::Counts(2); 2]);
@@ -340,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn of_resources_the_heavier_overlay_counts_and_up_to_v1_8_the_lighter() {
+    fn overlay_capacity_conflict_uses_lighter_until_v1_8() {
         let overlays = [with_fuse(overlay("a", 1, "m5"), 1), with_fuse(overlay("b", 10, "m5"), 10)];
         let count = |version: &str| {
             let (types, _) = laid(version.parse().unwrap(), &[NodePool::named("default")], &overlays);
@@ -350,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overlay_may_be_for_a_pool_or_for_the_labels_of_its_nodes() {
+    fn overlay_can_select_pool_or_node_labels() {
         let mut gold = NodePool::named("gold");
         gold.labels.set(Symbol::new("team"), Symbol::new("gold"));
         let pools = [NodePool::named("default"), gold];

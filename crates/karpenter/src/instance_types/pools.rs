@@ -67,7 +67,7 @@ mod tests {
     use nodecast_model::domain::{KarpenterVersion, NodeClass, NodePool, Symbol};
 
     #[test]
-    fn a_missing_class_is_one_of_defaults_in_the_clusters_zones() {
+    fn missing_node_class_uses_default_cluster_zones() {
         let node_class = NodeClass { zones: vec![Symbol::new("b")], ..NodeClass::named("own") };
         let pools = [NodePool { node_class: Symbol::new("own"), ..NodePool::named("x") }, NodePool::named("y")];
         let classes = complete_classes(vec![node_class], &pools, &[Symbol::new("a")]);

@@ -103,7 +103,7 @@ mod tests {
     use nodecast_model::domain::{NodeClass, Resources};
 
     #[test]
-    fn a_node_of_four_cpus_leaves_3920m_to_pods() {
+    fn four_cpu_node_has_3920m_allocatable() {
         let class = NodeClass { ami_family: AmiFamily::AL2, ..NodeClass::named("default") };
         let node = real_node(&facts("c5.xlarge"), &class, &class.kubelet);
         assert_eq!(node.allocatable.cpu_milli(), 3_920);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_takes_the_place_of_what_is_assumed() {
+    fn measured_overhead_replaces_assumed_overhead() {
         let (class, facts) = (NodeClass::named("default"), facts("c5.xlarge"));
         let of = |measured| measured_node(&facts, &class, &class.kubelet, (measured, 0));
         let assumed = real_node(&facts, &class, &class.kubelet);

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provisioner_that_chooses_among_types_switches_the_opinions_off() {
+    fn provisioner_type_requirement_disables_default_type_filter() {
         let with = |operator, key| {
             let mut pool = NodePool::named("default");
             pool.requirements.push(Requirement::new(key, operator, [Symbol::new("t2")]));

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selected_reservation_is_an_offering_at_a_ten_millionth_of_on_demand() {
+    fn reservation_offering_costs_ten_millionth_of_on_demand() {
         let tags = Labels::new();
         let class = class(ReservationTerm { id: Some(Symbol::new("cr-1")), ..ReservationTerm::default() });
         let region = testing::region(&["m5.large", "c5.large"]);

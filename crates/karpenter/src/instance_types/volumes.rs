@@ -34,7 +34,7 @@ mod tests {
     use nodecast_model::catalog::InstanceFacts;
 
     #[test]
-    fn interfaces_and_local_disks_of_nitro_take_places_of_volumes() {
+    fn nitro_interfaces_and_disks_reduce_volume_slots() {
         let limit = |name| ebs_attach_limit(&facts(name));
         assert_eq!((limit("m5.large"), limit("m5d.24xlarge"), limit("t2.large")), (25, 21, 38));
     }
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_that_the_driver_does_not_list_has_the_places_of_nitro() {
+    fn unlisted_type_has_nitro_volume_limit() {
         let local = InstanceFacts { local_nvme: true, local_disks: 2, ..InstanceFacts::plain("x99.large", 2, 8_192) };
         assert_eq!(ebs_attach_limit(&InstanceFacts::plain("x99.large", 2, 8_192)), 25);
         assert_eq!(ebs_attach_limit(&local), 23);

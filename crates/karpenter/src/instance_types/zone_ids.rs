@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_no_zone_is_taken_for_is_doubted_and_others_are_not() {
+    fn unmapped_zone_id_is_warned_about() {
         let region = region();
         let doubt = |zones: &[&str], spec: &PodSpec| {
             let zones: Vec<Symbol> = zones.iter().map(|zone| Symbol::new(zone)).collect();

@@ -136,7 +136,8 @@ fn shape(step: &Step<'_>, Buffer { buffer, template }: &Buffer) -> Option<(Arc<P
     };
     let name = ObjectName { namespace: buffer.name.namespace, name };
     let mut workloads = step.cluster.workloads();
-    let (_, item) = workloads.find(|(_, workload)| workload.kind == kind && workload.name == name && !workload.deleted)?;
+    let (_, item) =
+        workloads.find(|(_, workload)| workload.kind == kind && workload.name == name && !workload.deleted)?;
     Some((Arc::clone(&item.template), Some(item.replicas)))
 }
 

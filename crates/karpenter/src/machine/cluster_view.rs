@@ -8,7 +8,7 @@ use super::claims::{Condition, age_limit};
 use super::settings::Ties;
 use super::step::Step;
 use super::{daemons, node_pods_cache};
-use crate::disruption::{ClusterView, NodeFacts, PodBudget, PodList, PodView, EvictionCost};
+use crate::disruption::{ClusterView, EvictionCost, NodeFacts, PodBudget, PodList, PodView};
 use crate::packing::{
     NamespaceView, NodePods, NodeView, PackingOptions, PackingSetup, PendingPod, PoolView, QueuedPods, TieBreak,
     Volumes,
@@ -103,7 +103,8 @@ pub(super) fn with_view<R>(
         let view = ClusterView {
             now,
             karpenter: setup.karpenter,
-            spot_to_spot: step.karpenter.settings.flags.gates.spot_to_spot && step.karpenter.behaviour.knows_spot_to_spot,
+            spot_to_spot: step.karpenter.settings.flags.gates.spot_to_spot
+                && step.karpenter.behaviour.knows_spot_to_spot,
             pools: setup.pools,
             nodes: &nodes,
             pending: &pending,

@@ -17,7 +17,7 @@ use super::step::Step;
 use super::{cluster_view, disruption, provisioning, validation};
 use crate::controller_time::SearchWork;
 use crate::disruption::{
-    Candidate, ClusterView, MethodResult, Memory, Method, Rejection, Survey, WhatIf, candidates, emptiness, multi_node,
+    Candidate, ClusterView, Memory, Method, MethodResult, Rejection, Survey, WhatIf, candidates, emptiness, multi_node,
     single_node,
 };
 use crate::release::Consolidation;
@@ -59,7 +59,9 @@ type Looked = (Option<(Method, Proposal)>, Option<SimDuration>);
 
 /// Plans the first look, if the release knows consolidation and a Provisioner wants it.
 pub(super) fn begin(step: &mut Step<'_>, now: SimTime) {
-    if step.karpenter.behaviour.consolidation != Consolidation::None && step.karpenter.pools.iter().any(|pool| is_enabled(pool)) {
+    if step.karpenter.behaviour.consolidation != Consolidation::None
+        && step.karpenter.pools.iter().any(|pool| is_enabled(pool))
+    {
         let phase = disruption::phase(step);
         step.wake(now + phase, Timer::DisruptionPass);
     }
@@ -179,7 +181,8 @@ fn is_quiet(step: &Step<'_>, now: SimTime) -> bool {
         return true;
     }
     let controlled = |kind| matches!(kind, WorkloadKind::Deployment | WorkloadKind::StatefulSet);
-    let all_ready = step.cluster.workloads().all(|(_, workload)| !controlled(workload.kind) || workload.ready == workload.replicas);
+    let all_ready =
+        step.cluster.workloads().all(|(_, workload)| !controlled(workload.kind) || workload.ready == workload.replicas);
     let settled = all_ready && provisioning::provisionable(step, now).is_empty();
     now - karpenter.stamp.changed() > if settled { QUIET } else { RESTLESS }
 }

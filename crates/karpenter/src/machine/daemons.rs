@@ -33,7 +33,9 @@ pub(super) fn learn(step: &mut Step<'_>, now: SimTime) {
     let polled = (begins + POLL * polls).max(begins + AT_START);
     let seen = |pod: &PodId| step.cluster.pod(*pod).created <= polled;
     let found = step.cluster.daemon_sets().filter(|(id, workload)| {
-        workload.template.as_written.is_some() && !step.karpenter.daemons.0.contains(id) && workload.pods.iter().any(seen)
+        workload.template.as_written.is_some()
+            && !step.karpenter.daemons.0.contains(id)
+            && workload.pods.iter().any(seen)
     });
     let found: Vec<WorkloadId> = found.map(|(id, _)| id).collect();
     step.karpenter.daemons.0.extend(found);

@@ -6,15 +6,15 @@
 //! Source: Karpenter core v1.13 `pkg/controllers/disruption/controller.go`.
 
 use super::cluster_view::with_view;
-use super::io::{Action, Busy, Draw, ProposedCommand, ProposedNode, LateTimer, Stage, Timer};
+use super::io::{Action, Busy, Draw, LateTimer, ProposedCommand, ProposedNode, Stage, Timer};
 use super::queue::{self, Proposal};
 use super::step::Step;
 use super::type_lists::LazyPacker;
 use super::{claims, pace, provisioning, validation};
 use crate::controller_time::{self as model, SearchWork};
 use crate::disruption::{
-    Allowance, Candidate, ClusterView, Command, MethodResult, Memory, Method, NodeCount, Obstacle, Rejection, Survey, WhatIf,
-    candidates, drift, emptiness, multi_node, one_for_one, single_node, static_drift,
+    Allowance, Candidate, ClusterView, Command, Memory, Method, MethodResult, NodeCount, Obstacle, Rejection, Survey,
+    WhatIf, candidates, drift, emptiness, multi_node, one_for_one, single_node, static_drift,
 };
 use crate::packing::{PackingSetup, static_claim};
 use crate::release::CommandQueue;
@@ -417,7 +417,8 @@ impl Inquiry<'_, '_> {
         let candidates = match self.refused {
             [] => candidates,
             refused => {
-                left = candidates.iter().filter(|candidate| !refused.contains(&nodes[candidate.node])).cloned().collect();
+                left =
+                    candidates.iter().filter(|candidate| !refused.contains(&nodes[candidate.node])).cloned().collect();
                 &left
             }
         };
@@ -454,7 +455,12 @@ impl Inquiry<'_, '_> {
     }
 
     /// What a method comes to that has candidates.
-    fn try_method(&mut self, method: Method, candidates: &[Candidate], allowances: &mut [Allowance]) -> Option<MethodResult> {
+    fn try_method(
+        &mut self,
+        method: Method,
+        candidates: &[Candidate],
+        allowances: &mut [Allowance],
+    ) -> Option<MethodResult> {
         if matches!(method, Method::Emptiness | Method::EmptyConsolidation) {
             return Some(emptiness(candidates, allowances));
         }
@@ -502,7 +508,10 @@ pub(super) fn propose(step: &mut Step<'_>, method: Method, proposal: &Proposal) 
         node_pool: claim.node_pool,
         types: claim.instance_types.len(),
         capacity_types: provisioning::capacity_types(step, claim),
-        cheapest: claim.instance_types.first().and_then(|instance_type| Some((instance_type.name, instance_type.price?))),
+        cheapest: claim
+            .instance_types
+            .first()
+            .and_then(|instance_type| Some((instance_type.name, instance_type.price?))),
     });
     let proposed = ProposedCommand {
         reason: method.reason(),

@@ -88,7 +88,7 @@ mod tests {
     use nodecast_model::domain::{SimDuration, SimTime};
 
     #[test]
-    fn a_thousand_tries_are_free_and_a_hundred_a_second_after_that() {
+    fn eviction_retries_allow_1000_then_100_per_second() {
         let at = |millis: i64| SimTime::ZERO + SimDuration::from_millis(millis);
         let mut limit = RetryLimit::default().0;
         assert!((0..1_000).all(|_| limit.reserve(at(5_000)) == at(5_000)));

@@ -9,7 +9,7 @@ use super::io::Outside;
 use super::step::Step;
 use super::{Karpenter, provisioning, static_pools, termination};
 use crate::disruption::{
-    Allowance, Candidate, ClusterView, Decision, MethodResult, Method, NoOp, Obstacle, PodPlace, Simulation, WhatIf,
+    Allowance, Candidate, ClusterView, Decision, Method, MethodResult, NoOp, Obstacle, PodPlace, Simulation, WhatIf,
     against_static_drift, candidates, described, evaluate, multi_node, objections,
 };
 use crate::packing::{Packer, PackingPlan, PlannedClaim, PoolVerdict, refusal_of};
@@ -192,7 +192,10 @@ fn node(step: &mut Step<'_>, now: SimTime, node: NodeId) -> Option<NodeAnswer> {
             budgets: reasons.into_iter().map(|reason| (reason.as_str(), limited(reason))).collect(),
             consolidatable_from,
             nominated_until,
-            together: together(packer.get(), view, position, unix_seconds).into_iter().map(|item| known[item]).collect(),
+            together: together(packer.get(), view, position, unix_seconds)
+                .into_iter()
+                .map(|item| known[item])
+                .collect(),
             removal,
             replacement,
         })
@@ -381,7 +384,8 @@ fn verdicts(step: &Step<'_>, plan: &PackingPlan, asked: usize) -> Vec<PoolVerdic
         let this_pool = &pools[pool];
         let types = (karpenter, step.karpenter.instance_types.get(pool).map_or(&[][..], Vec::as_slice));
         let opened = claim.filter(|claim| claim.pool == pool).map(|claim| PoolVerdict::usable(claim, types));
-        let refused = || Some(PoolVerdict::refused(this_pool.name, refusal_of(plan, this_pool.name, Some(asked))?, types));
+        let refused =
+            || Some(PoolVerdict::refused(this_pool.name, refusal_of(plan, this_pool.name, Some(asked))?, types));
         opened.or_else(|| PoolVerdict::aside(this_pool)).or_else(refused)
     };
     order.into_iter().filter_map(verdict).collect()

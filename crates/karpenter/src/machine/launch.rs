@@ -340,7 +340,8 @@ fn remember_errors(step: &mut Step<'_>, now: SimTime, capacity_type: Option<Symb
 /// Here EC2 reports only when all are full.
 fn avoid_zone(step: &mut Step<'_>, zone: Symbol, until: SimTime) {
     let types = step.karpenter.instance_types.iter().flat_map(|types| types.iter());
-    let there = types.flat_map(|instance_type| instance_type.offerings.iter().map(move |offering| (instance_type.name, offering)));
+    let there = types
+        .flat_map(|instance_type| instance_type.offerings.iter().map(move |offering| (instance_type.name, offering)));
     let keys: BTreeSet<OfferingKey> = there
         .filter(|(_, offering)| offering.zone == zone)
         .map(|(name, offering)| (name, zone, offering.capacity_type))

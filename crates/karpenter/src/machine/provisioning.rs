@@ -12,7 +12,7 @@ use super::cluster_view::{known_nodes, pending_pod, ties, unnamed_pod_view, view
 use super::io::{Action, Busy, Fact, NewClaim, Timer};
 use super::step::Step;
 use super::unavailable::OfferingKey;
-use super::{Claim, assignment, batching, daemons, disruption, node_pods_cache, launch, reservations};
+use super::{Claim, assignment, batching, daemons, disruption, launch, node_pods_cache, reservations};
 use crate::bin_packing::Effort;
 use crate::controller_time as model;
 use crate::instance_types::{InstanceType, Offering, has_fixed_places, refresh_offering, refresh_offerings};
@@ -112,7 +112,8 @@ fn taken_on(step: &mut Step<'_>, now: SimTime) -> Vec<PodId> {
 /// Source: Karpenter core v1.13 `pkg/utils/node/node.go`, `GetCurrentlyReschedulablePods`. Releases before v1.4 do not ask for
 /// budgets.
 fn leaving_pods(step: &Step<'_>, now: SimTime) -> Vec<PodId> {
-    let (asks_budgets, asks_pods) = (step.karpenter.behaviour.leaves_blocked_pods, step.karpenter.behaviour.leaves_protected_pods);
+    let (asks_budgets, asks_pods) =
+        (step.karpenter.behaviour.leaves_blocked_pods, step.karpenter.behaviour.leaves_protected_pods);
     let leaving = |&&node: &&NodeId| is_marked(step, node) && step.cluster.node(node).phase == NodePhase::Registered;
     step.cluster
         .live_nodes()
@@ -363,9 +364,14 @@ pub(super) fn exceeds_limits(step: &Step<'_>, pool: usize) -> bool {
 pub(super) fn capacity_types(step: &Step<'_>, claim: &PlannedClaim) -> Vec<Symbol> {
     let lists = &step.karpenter.instance_types;
     let types = &lists[claim.pool];
-    let offerings = claim.instance_types.iter().flat_map(|instance_type| &types[instance_type.index as usize].offerings);
+    let offerings =
+        claim.instance_types.iter().flat_map(|instance_type| &types[instance_type.index as usize].offerings);
     let terms = Terms::new(&claim.requirements, well_known::CAPACITY_TYPE);
-    let most = lists.capacity_types(claim.pool).iter().filter(|&&capacity_type| terms.allow_capacity_type(capacity_type)).count();
+    let most = lists
+        .capacity_types(claim.pool)
+        .iter()
+        .filter(|&&capacity_type| terms.allow_capacity_type(capacity_type))
+        .count();
     let mut found: Vec<Symbol> = Vec::with_capacity(most);
     for offering in offerings.filter(|offering| offering.available) {
         if found.len() == most {

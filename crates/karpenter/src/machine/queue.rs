@@ -234,7 +234,7 @@ mod tests {
     use super::timeout;
 
     #[test]
-    fn a_command_may_take_longer_the_more_nodes_are_in_the_queue() {
+    fn command_timeout_grows_with_queued_nodes() {
         for (queued, seconds) in
             [(100, 600), (4_000, 600), (10_000, 800), (40_000, 3_200), (80_000, 3_600), (100_000, 3_600)]
         {

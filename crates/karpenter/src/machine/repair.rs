@@ -46,8 +46,9 @@ pub(super) fn look(step: &mut Step<'_>, now: SimTime, node: NodeId) {
         let state = step.cluster.node(**other);
         state.origin == pool && matches!(state.phase, NodePhase::Registered | NodePhase::Terminating)
     });
-    let (all, unhealthy) = nodes
-        .fold((0, 0), |(all, unhealthy), (_, claim_state)| (all + 1, unhealthy + usize::from(is_unhealthy(&claim_state.conditions))));
+    let (all, unhealthy) = nodes.fold((0, 0), |(all, unhealthy), (_, claim_state)| {
+        (all + 1, unhealthy + usize::from(is_unhealthy(&claim_state.conditions)))
+    });
     if too_many_unhealthy(unhealthy, all) {
         step.wake(now + RETRY, Timer::RepairDue(node));
         return;

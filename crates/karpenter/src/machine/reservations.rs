@@ -26,10 +26,15 @@ pub(super) fn refresh(step: &mut Step<'_>, now: SimTime) {
     }
     let (outside, karpenter) = (step.outside, &mut *step.karpenter);
     let leaves_out = karpenter.behaviour.leaves_out_ending_blocks;
-    let ends = |reservation: &Reservation| leaves_out && reservation.block_ends.is_some_and(|end| end - BLOCK_LEAD <= now);
-    let room = |reservation: &Reservation| if ends(reservation) { 0 } else { outside.reservation_room(reservation.id, now) };
+    let ends =
+        |reservation: &Reservation| leaves_out && reservation.block_ends.is_some_and(|end| end - BLOCK_LEAD <= now);
+    let room =
+        |reservation: &Reservation| if ends(reservation) { 0 } else { outside.reservation_room(reservation.id, now) };
     let known = karpenter.instance_types.iter().flatten().flat_map(|entry| &entry.offerings);
-    if known.filter_map(|offering| offering.reservation.as_ref()).all(|reservation| reservation.free == room(reservation)) {
+    if known
+        .filter_map(|offering| offering.reservation.as_ref())
+        .all(|reservation| reservation.free == room(reservation))
+    {
         return;
     }
     karpenter.offerings_stale = true;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::io::{Action, Draw, Fact, Input, Outside, LateTimer, Stage, Subject, Timer};
+use super::io::{Action, Draw, Fact, Input, LateTimer, Outside, Stage, Subject, Timer};
 use super::{
     Karpenter, batching, buffers, claims, consolidation, disruption, emptiness, eviction, images, interruption, launch,
     pace, provisioning, queue, repair, reservations, static_pools, termination, validation,
@@ -218,7 +218,9 @@ impl<'a> Step<'a> {
     /// A NodePool is changed: its nodes may be drifted now.
     fn replace_pool(&mut self, now: SimTime, mut pool: NodePool) {
         apply_api(self.karpenter.settings.release, &mut pool);
-        let Some(this_pool) = self.karpenter.pools.iter_mut().find(|this_pool| this_pool.name == pool.name) else { return };
+        let Some(this_pool) = self.karpenter.pools.iter_mut().find(|this_pool| this_pool.name == pool.name) else {
+            return;
+        };
         *this_pool = Arc::new(pool);
         self.changed(now);
         self.look_at_drift_of_all(now);
@@ -254,7 +256,8 @@ impl<'a> Step<'a> {
     /// cannot be had any more, and what is new comes last.
     fn replace_types(&mut self, pool: Symbol, types: Vec<InstanceType>) {
         let Some(at) = self.karpenter.pools.iter().position(|this_pool| this_pool.name == pool) else { return };
-        let mut new: BTreeMap<Symbol, InstanceType> = types.iter().map(|instance_type| (instance_type.name, instance_type.clone())).collect();
+        let mut new: BTreeMap<Symbol, InstanceType> =
+            types.iter().map(|instance_type| (instance_type.name, instance_type.clone())).collect();
         let Some(list) = self.karpenter.instance_types.change().get_mut(at) else { return };
         for instance_type in list.iter_mut() {
             match new.remove(&instance_type.name) {

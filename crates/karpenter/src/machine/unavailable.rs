@@ -66,7 +66,7 @@ mod tests {
     use nodecast_model::domain::{SimTime, Symbol};
 
     #[test]
-    fn an_offering_is_avoided_until_the_time_that_was_noted_last() {
+    fn offering_is_avoided_until_latest_expiry() {
         let offering = |name| (Symbol::new(name), Symbol::new("a"), Symbol::new("spot"));
         let at = |seconds: i64| SimTime::from_micros(seconds * 1_000_000);
         let (large, small) = (offering("m5.large"), offering("m5.small"));

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_growing_set_answers_for_elements_beyond_its_size() {
+    fn growing_bit_set_handles_out_of_range_elements() {
         let mut bits = GrowingBits::default();
         bits.insert(200);
         assert!(bits.contains(200) && !bits.contains(10_000) && !bits.contains(199));

@@ -169,7 +169,8 @@ impl GroupPass<'_, '_> {
 
     fn drop_idle_devices(&self, types: &[InstanceType], pods: &[usize], possible: &mut Bits) {
         let wanted = |device: ResourceName| pods.iter().any(|&pod| self.class(pod).shape.requests.get(device) > 0);
-        let idle = |instance_type: &InstanceType| DEVICES.iter().any(|&d| instance_type.capacity.get(d) > 0 && !wanted(d));
+        let idle =
+            |instance_type: &InstanceType| DEVICES.iter().any(|&d| instance_type.capacity.get(d) > 0 && !wanted(d));
         let mut kept = bits::empty(types.len());
         for index in bits::iter(possible).filter(|&index| !idle(&types[index])) {
             bits::insert(&mut kept, index);
@@ -239,7 +240,8 @@ fn ordered_by_size(types: &TypeTable<'_>, same: Vec<usize>, set: SetId) -> Vec<P
         .into_iter()
         .map(|index| PricedType { index: index as u32, name: types.types[index].name, price: types.price(index, set) })
         .collect();
-    alternatives.sort_by_cached_key(|alternative| (size_squared(&types.types[alternative.index as usize]), alternative.name));
+    alternatives
+        .sort_by_cached_key(|alternative| (size_squared(&types.types[alternative.index as usize]), alternative.name));
     alternatives
 }
 
@@ -247,6 +249,7 @@ fn ordered_by_size(types: &TypeTable<'_>, same: Vec<usize>, set: SetId) -> Vec<P
 fn size_squared(instance_type: &InstanceType) -> i128 {
     let cores = i128::from(instance_type.capacity.cpu_milli());
     let memory = i128::from(instance_type.capacity.memory_bytes()) * 1_000 / (1 << 30);
-    let devices = DEVICES.iter().map(|&device| i128::from(instance_type.capacity.get(device))).sum::<i128>() * 1_000_000;
+    let devices =
+        DEVICES.iter().map(|&device| i128::from(instance_type.capacity.get(device))).sum::<i128>() * 1_000_000;
     cores * cores + memory * memory + devices * devices
 }

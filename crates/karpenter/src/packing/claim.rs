@@ -13,7 +13,7 @@ use super::reservations::Reservations;
 use super::resource_table;
 use super::templates::{Template, Templates};
 use super::topology::{Asking, Blocked, Place, TaintsId, Topology, names_host};
-use super::type_table::{TypeQuery, MostRoom, TypeTable};
+use super::type_table::{MostRoom, TypeQuery, TypeTable};
 use crate::release::HostPorts;
 use nodecast_model::domain::pod::HostPort;
 use nodecast_model::domain::requirements::{Incompatibility, Requirements};

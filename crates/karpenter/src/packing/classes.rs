@@ -10,7 +10,7 @@ use super::bits::GrowingBits;
 use super::input::PendingPod;
 use super::requirement_table::{Combined, RequirementTable, SetId, Undefined};
 use super::resource_table::ResourceTable;
-use super::shapes::{Form, Shape, Shapes, CompileContext};
+use super::shapes::{CompileContext, Form, Shape, Shapes};
 use super::topology::{Rules, TaintsId, Topology};
 use super::volumes::PodVolumes;
 use nodecast_model::domain::taints::first_untolerated;

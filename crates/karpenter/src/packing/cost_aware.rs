@@ -235,7 +235,10 @@ impl Pass<'_, '_> {
             }
         }
         for _ in 0..number {
-            let Some(least) = portions.iter_mut().min_by_key(|portion| portion.counted + i64::from(portion.pods)) else { break };
+            let Some(least) = portions.iter_mut().min_by_key(|portion| portion.counted + i64::from(portion.pods))
+            else {
+                break;
+            };
             least.pods += 1;
         }
         portions
@@ -264,7 +267,9 @@ impl Pass<'_, '_> {
             let class = portions[from].class;
             let to = from + portions[from..].iter().take_while(|portion| portion.class == class).count();
             let portion = &mut portions[from..to];
-            while let Some(next) = portion.iter_mut().filter(|portion| !portion.places.is_empty()).min_by_key(|portion| portion.counted) {
+            while let Some(next) =
+                portion.iter_mut().filter(|portion| !portion.places.is_empty()).min_by_key(|portion| portion.counted)
+            {
                 let (slot, number) = next.places[0];
                 let Some(&pod) = waiting[class].front() else { break };
                 if self.add_to_slot(pod, class, &mut slots[slot]) {

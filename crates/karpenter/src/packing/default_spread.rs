@@ -34,7 +34,10 @@ impl DefaultSpread {
             return Arc::clone(spec);
         }
         let selector = LabelSelector { match_labels: selected, expressions: Vec::new() };
-        let constraint = |topology_spread: &TopologySpread| TopologySpread { selector: Some(selector.clone()), ..topology_spread.clone() };
+        let constraint = |topology_spread: &TopologySpread| TopologySpread {
+            selector: Some(selector.clone()),
+            ..topology_spread.clone()
+        };
         let topology_spread = self.constraints.iter().map(constraint).collect();
         Arc::new(PodSpec { topology_spread, ..PodSpec::clone(spec) })
     }

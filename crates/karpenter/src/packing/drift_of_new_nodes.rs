@@ -46,7 +46,8 @@ fn launched(release: KarpenterVersion, class: &NodeClass, requirement: Requireme
     let plan = pack(setup, &Situation { nodes: &[], pods: &pods, reserved: ReservedMode::Strict, ties });
     let claim = plan.claims.first()?;
     let kind: &InstanceType = &types[claim.instance_types.first()?.index as usize];
-    let terms = |key: Symbol, value: Symbol| claim.requirements.get(key).is_none_or(|requirement| requirement.has(value));
+    let terms =
+        |key: Symbol, value: Symbol| claim.requirements.get(key).is_none_or(|requirement| requirement.has(value));
     let offering = kind.offerings.iter().find(|offering| {
         terms(well_known::ZONE, offering.zone)
             && terms(well_known::CAPACITY_TYPE, offering.capacity_type)
@@ -66,14 +67,15 @@ fn values(release: KarpenterVersion, class: &NodeClass, key: Symbol) -> Vec<Symb
         return vec![class.name];
     }
     let types = instance_types(&region(), class, &NodePool::named("default"), ProviderSettings::for_version(release));
-    let stated = types.iter().filter_map(|kind| kind.requirements.get(key)).filter(|requirement| !requirement.complement);
+    let stated =
+        types.iter().filter_map(|kind| kind.requirements.get(key)).filter(|requirement| !requirement.complement);
     let mut values: Vec<Symbol> = stated.flat_map(|item| item.values.iter().copied()).collect();
     values.extend([class.name, Symbol::new("7"), Symbol::new("us-east-1a")]);
     values
 }
 
 #[test]
-fn no_requirement_that_a_pool_may_state_lets_new_nodes_drift() {
+fn pool_requirements_do_not_drift_new_nodes() {
     let others = ["team", "example.com/team", "eks.amazonaws.com/instance-family", "karpenter.k8s.aws/instance-pods"];
     let more = others.map(Symbol::new).into_iter().chain([well_known::EC2_NODE_CLASS]);
     let keys: Vec<Symbol> = well_known_labels().chain(more).filter(|key| !is_restricted_in_pools(*key)).collect();
@@ -91,7 +93,10 @@ fn no_requirement_that_a_pool_may_state_lets_new_nodes_drift() {
                 let Some((pool, labels)) = launched(release, class, requirement) else { continue };
                 let wanted: Requirements = pool.requirements.iter().cloned().collect();
                 let requirements = Requirements::from_labels(&labels);
-                assert!(requirements.compatible(&wanted, |_| false).is_ok(), "{release}: {shown}, and the node is {labels:?}");
+                assert!(
+                    requirements.compatible(&wanted, |_| false).is_ok(),
+                    "{release}: {shown}, and the node is {labels:?}"
+                );
                 met.push(key);
             }
         }

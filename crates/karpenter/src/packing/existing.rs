@@ -12,7 +12,7 @@ use super::classes::Class;
 use super::errors::Refusal;
 use super::existing_index::ExistingNodes;
 use super::input::{NodeView, PackingSetup};
-use super::node_memo::{Fixed, CachedNode, KnownFacts, NodeMemo, FreeCapacity, host_name};
+use super::node_memo::{CachedNode, Fixed, FreeCapacity, KnownFacts, NodeMemo, host_name};
 use super::node_pods::PodsOfNode;
 use super::ports;
 use super::requirement_table::{Combined, RequirementTable, SetId, Undefined};

@@ -113,7 +113,8 @@ impl ExistingNodes {
             self.found.resize_with(shape + 1, SearchedNodes::default);
         }
         let found = &mut self.found[shape];
-        let mut next = if from == 0 { 0 } else { found.positions.partition_point(|&position| (position as usize) < from) };
+        let mut next =
+            if from == 0 { 0 } else { found.positions.partition_point(|&position| (position as usize) < from) };
         loop {
             let position = match found.positions.get(next) {
                 Some(&position) => position as usize,

@@ -180,7 +180,10 @@ pub(super) fn plan(mut pass: Pass<'_, '_>, orders: &mut PriceOrders) -> PackingP
     plan.existing.extend(placed.map(|(node, pods)| ExistingPlacement { node, pods }));
     let mut claims = std::mem::take(&mut pass.claims);
     // Only a cut that breaks minValues takes a claim back.
-    if pass.asked.only_one && claims.len() > 1 && !claims.iter().any(|claim| pass.engine.table.has_min_values(claim.set)) {
+    if pass.asked.only_one
+        && claims.len() > 1
+        && !claims.iter().any(|claim| pass.engine.table.has_min_values(claim.set))
+    {
         plan.untold = claims.len();
         claims.clear();
     }
@@ -262,7 +265,8 @@ fn ordered(pass: &Pass<'_, '_>, claim: &Claim, set: SetId, orders: &mut PriceOrd
     let mut left = Vec::with_capacity(most);
     let types = all.all.iter().filter(|item| bits::contains(&claim.types, item.index())).take(most);
     let names = &pass.engine.tables[position].names;
-    let priced = |item: &Ranked| PricedType { index: item.index() as u32, name: names[item.index()], price: item.price() };
+    let priced =
+        |item: &Ranked| PricedType { index: item.index() as u32, name: names[item.index()], price: item.price() };
     left.extend(types.map(priced));
     let left: Arc<[PricedType]> = left.into();
     orders.by_types.insert(key, Arc::clone(&left));
@@ -334,7 +338,8 @@ pub(super) fn labels_of(setup: &PackingSetup<'_>, pool: usize, requirements: &Re
 /// Leaves out types that none of the reservations of a pinned claim is for. While the claim was being filled any way to buy a
 /// type would do; now that only its reservations will, there is none to buy those.
 fn without_unoffered(planned: PlannedClaim) -> PlannedClaim {
-    let left: Arc<[PricedType]> = planned.instance_types.iter().filter(|instance_type| instance_type.price.is_some()).copied().collect();
+    let left: Arc<[PricedType]> =
+        planned.instance_types.iter().filter(|instance_type| instance_type.price.is_some()).copied().collect();
     let gone = planned.instance_types.len() - left.len();
     let instance_types_before_cut = planned.instance_types_before_cut - gone;
     PlannedClaim { instance_types: left, instance_types_before_cut, ..planned }
@@ -355,7 +360,7 @@ mod tests {
     use nodecast_model::domain::HourlyRate;
 
     #[test]
-    fn whether_a_type_costs_less_is_what_going_through_all_of_them_says() {
+    fn cheaper_type_check_matches_full_scan() {
         for types in [0, 1, 31, 32, 35, 64, 100] {
             // Prices come in pairs, and the last few types have none.
             let price = |rank: u32| (rank + 3 < types).then(|| HourlyRate::from_nanos(i64::from(rank / 2)));
@@ -375,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn types_whose_prices_change_stand_where_sorting_all_of_them_would_put_them() {
+    fn repriced_types_match_full_sort() {
         let price = |seed: u32| (!seed.is_multiple_of(7)).then(|| HourlyRate::from_nanos(i64::from(seed % 11)));
         let mut kept = ByPrice::new((0..90).map(|index| Ranked::new(price(index), index, index)).collect());
         let mut seed = 1_u32;

@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn one_claim_that_grew_moves_as_go_moves_it() {
+    fn grown_claim_moves_as_in_go_sort() {
         // Fourteen claims of one pod; the first receives a second pod. The list is no longer increasing at its front,
         // so the partition with the pivot in the middle runs, which exchanges elements: a stable sort would not.
         let mut keys = vec![1; 14];

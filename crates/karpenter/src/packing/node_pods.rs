@@ -170,7 +170,9 @@ impl<'p> Sum<'p> {
     }
 
     fn class(&mut self, pod: &BoundPod<'p>) -> Option<usize> {
-        let same = |counted_pods: &CountedPods| Arc::ptr_eq(&counted_pods.spec, pod.spec) && counted_pods.namespace == pod.namespace;
+        let same = |counted_pods: &CountedPods| {
+            Arc::ptr_eq(&counted_pods.spec, pod.spec) && counted_pods.namespace == pod.namespace
+        };
         self.places.find(Arc::as_ptr(pod.spec), &self.own.classes, same)
     }
 

@@ -288,7 +288,11 @@ fn bins(
             let last_resort = !keeps_last_resorts && selection::is_last_resort(setup.karpenter, &types.types[index]);
             for (price, accepts) in ways_to_buy(types, position, index, signatures) {
                 let origin = Origin { template: position, instance_type: index };
-                bin_candidates.push(BinCandidate { bin: Bin { capacity: capacity.clone(), price, accepts }, origin, last_resort });
+                bin_candidates.push(BinCandidate {
+                    bin: Bin { capacity: capacity.clone(), price, accepts },
+                    origin,
+                    last_resort,
+                });
             }
         }
         found.extend(without_last_resorts(bin_candidates, &remaining.limits, types));
@@ -299,7 +303,8 @@ fn bins(
 /// Leaves out bins of a template that no launch buys: those of last resorts if another type, of which nothing is left out, holds whatever
 /// they hold. It must not be larger in what the pool's limits name: the limits might leave only the last resort.
 fn without_last_resorts(found: Vec<BinCandidate>, limits: &Resources, types: &TypeTable<'_>) -> Vec<BinCandidate> {
-    let capacity = |bin_candidate: &BinCandidate, name| types.types[bin_candidate.origin.instance_type].capacity.get(name);
+    let capacity =
+        |bin_candidate: &BinCandidate, name| types.types[bin_candidate.origin.instance_type].capacity.get(name);
     let gives_way = |bin_candidate: &BinCandidate| {
         let takes_place = |other: &&BinCandidate| {
             !other.last_resort

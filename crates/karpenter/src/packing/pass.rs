@@ -261,7 +261,8 @@ impl<'p, 'a> Pass<'p, 'a> {
         self.work.attempts += 1;
         let this_class = &self.classes.list[class];
         let state = &this_class.variants[variant];
-        let in_topology = self.engine.topology.concerns(class, &state.owned, &state.form.spec, this_class.shape.namespace);
+        let in_topology =
+            self.engine.topology.concerns(class, &state.owned, &state.form.spec, this_class.shape.namespace);
         if self.add_to_existing(pod, class, variant, in_topology)
             || self.add_to_open_claim(pod, class, variant, in_topology)
         {

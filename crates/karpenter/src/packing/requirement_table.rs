@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_name_is_not_part_of_a_set() {
+    fn hostname_is_excluded_from_requirement_sets() {
         let mut table = RequirementTable::new(KarpenterVersion::V1_13);
         assert_eq!(table.intern(&one("kubernetes.io/hostname", Operator::In, &["n"])), SetId::EMPTY);
     }

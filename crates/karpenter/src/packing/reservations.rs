@@ -60,7 +60,7 @@ mod tests {
     use rustc_hash::{FxHashMap, FxHashSet};
 
     #[test]
-    fn a_claim_holds_one_unit_however_often_it_asks_and_gives_it_back_once() {
+    fn claim_holds_one_reservation_unit_until_release() {
         let id = Symbol::new("cr-1");
         let mut reservations = Reservations { free: FxHashMap::from_iter([(id, 1)]), held: FxHashSet::default() };
         reservations.hold(0, id);

@@ -161,7 +161,8 @@ impl Packer<'_> {
             Err(Waits) => Some(GivenUp::Waits),
             Ok(unplaced_requests) => {
                 let ceiling = outline.ceiling?;
-                (!unplaced_requests.is_empty() && self.is_dearer(&unplaced_requests, ceiling)).then_some(GivenUp::Dearer)
+                (!unplaced_requests.is_empty() && self.is_dearer(&unplaced_requests, ceiling))
+                    .then_some(GivenUp::Dearer)
             }
         }
     }
@@ -327,7 +328,7 @@ mod tests {
     use super::{PodRunCache, QueuedPods};
 
     #[test]
-    fn what_lists_come_to_is_known_for_as_long_as_somebody_keeps_them() {
+    fn cached_list_results_live_with_their_lists() {
         let mut lanes = PodRunCache::default();
         let kept: Vec<Arc<QueuedPods>> = (0..100).map(|_| Arc::default()).collect();
         for item in &kept {

@@ -277,7 +277,8 @@ impl<'p> Topology<'p> {
             TopologyKind::Affinity => {
                 let allowed = asking.strict_host.is_none_or(|wanted| names_host(wanted, place.host_name));
                 // Occupied hosts that the pod could go to: its own requirement on the host name is rare.
-                let reachable = this_inverse.occupied() > 0 && asking.strict_host.is_none_or(|wanted| wanted.complement);
+                let reachable =
+                    this_inverse.occupied() > 0 && asking.strict_host.is_none_or(|wanted| wanted.complement);
                 (allowed && (count > 0 || (selects_itself && !reachable)), false)
             }
         };

@@ -46,14 +46,18 @@ pub fn takes_on(spec: &PodSpec) -> Result<(), LeftOut> {
 /// # Errors
 /// The first thing that stands against it.
 pub fn takes_on_in(spec: &PodSpec, release: KarpenterVersion) -> Result<(), LeftOut> {
-    if strict_requirements(spec).get(well_known::NODEPOOL).is_some_and(|strict_requirement| strict_requirement.operator() == Operator::DoesNotExist) {
+    if strict_requirements(spec)
+        .get(well_known::NODEPOOL)
+        .is_some_and(|strict_requirement| strict_requirement.operator() == Operator::DoesNotExist)
+    {
         return Err(LeftOut::NotForKarpenter);
     }
     if spec.node_affinity.required.iter().any(|term| !term.fields.is_empty()) {
         return Err(LeftOut::MatchFields);
     }
     let selected = spec.node_selector.iter().map(|(key, _)| key);
-    let required = spec.node_affinity.required.iter().flat_map(|term| term.expressions.iter().map(|expression| expression.key));
+    let required =
+        spec.node_affinity.required.iter().flat_map(|term| term.expressions.iter().map(|expression| expression.key));
     let asks_preferred = !Behaviour::for_release(release).checks_required_terms_only;
     let terms = spec.node_affinity.preferred.iter().filter(|_| asks_preferred);
     let preferred = terms.flat_map(|term| term.term.expressions.iter().map(|expression| expression.key));

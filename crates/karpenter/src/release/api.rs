@@ -140,7 +140,9 @@ fn unknown_fields(release: KarpenterVersion, pool: &NodePool) -> Vec<&'static st
             "does not know disruption budgets, which came with v0.34: nothing limits how many nodes go at once",
         ),
         (
-            behaviour.knows_budgets && !behaviour.v1_api && disruption.budgets.iter().any(|budget| budget.reasons.is_some()),
+            behaviour.knows_budgets
+                && !behaviour.v1_api
+                && disruption.budgets.iter().any(|budget| budget.reasons.is_some()),
             "does not know `reasons` of budgets, which came with v1.0: such a budget is for every reason",
         ),
         (
@@ -203,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_release_reads_of_a_pool_what_its_api_knows_and_says_what_it_does_not() {
+    fn unknown_pool_fields_are_dropped_with_warning() {
         for (release, expected, said) in [
             ("v0.33", [false, false, false, false, false, false], 5),
             ("v0.34", [false, true, false, false, false, false], 5),
@@ -224,7 +226,7 @@ mod tests {
 
     /// Its nodes have no such label from v0.32 on: where drift is looked for they would be replaced without end.
     #[test]
-    fn a_requirement_on_the_number_of_pods_is_left_out_where_no_node_says_it() {
+    fn pod_count_requirement_is_dropped_from_v0_32() {
         for (release, left) in [("v0.22", 1), ("v0.31", 1), ("v0.32", 0), ("v1.13", 0)] {
             let release = release.parse().unwrap();
             let mut pool = NodePool { legacy: true, ..NodePool::named("default") };
@@ -237,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provisioner_that_nobody_reads_is_left_out_beside_node_pools() {
+    fn unread_provisioner_next_to_node_pools_is_ignored() {
         let (new, old) = (NodePool::named("default"), NodePool { legacy: true, ..NodePool::named("old") });
         let left = |release: &str, pools: &[&NodePool]| {
             let mut pools: Vec<NodePool> = pools.iter().map(|&pool| pool.clone()).collect();
@@ -251,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_release_reads_the_kind_of_pool_of_its_time() {
+    fn release_reads_only_its_pool_kind() {
         let (new, old) = (NodePool::named("default"), NodePool { legacy: true, ..NodePool::named("old") });
         let unread = |release: &str| {
             let release = release.parse().unwrap();
@@ -263,11 +265,14 @@ mod tests {
         assert_eq!(unread("v0.33"), [false, true]);
         assert_eq!(unread("v1.13"), [false, true]);
         let release = "v0.22".parse().unwrap();
-        assert_eq!(warnings(release, &[new]).iter().filter(|warning| warning.starts_with("NodePool default")).count(), 1);
+        assert_eq!(
+            warnings(release, &[new]).iter().filter(|warning| warning.starts_with("NodePool default")).count(),
+            1
+        );
     }
 
     #[test]
-    fn an_empty_policy_keeps_its_delay_and_never_stays_never_in_the_beta_api() {
+    fn beta_api_keeps_when_empty_and_never_delays() {
         let mut empty = pool();
         empty.disruption.policy = ConsolidationPolicy::WhenEmpty;
         let mut never = pool();

@@ -203,7 +203,8 @@ const fn behaviour(version: Version) -> Behaviour {
         defaults_for_node_pools: !version.is_since(0, 32),
         reads_provisioners: !version.is_since(0, 33),
         hypervisor_is_overhead: matches!(version.release(), (0, 16 | 18)),
-        modern_overhead: version.is_since(0, 28) || matches!((version.release(), version.patch()), ((0, 27), None | Some(1..))),
+        modern_overhead: version.is_since(0, 28)
+            || matches!((version.release(), version.patch()), ((0, 27), None | Some(1..))),
         reads_eviction: version.is_since(0, 22),
         ignores_soft_eviction: version.is_since(1, 9),
         arm_loses_memory: version.is_since(0, 28),
@@ -249,7 +250,11 @@ const fn behaviour(version: Version) -> Behaviour {
         asks_limits_again: version.is_since(0, 28),
         makes_claims: version.is_since(0, 28),
         awaits_registration: version.is_since(0, 28),
-        launch_timeout: SimDuration::from_secs(if version.is_since(1, 7) || !version.is_since(0, 28) { 300 } else { 900 }),
+        launch_timeout: SimDuration::from_secs(if version.is_since(1, 7) || !version.is_since(0, 28) {
+            300
+        } else {
+            900
+        }),
         retries_launches: version.is_since(0, 22),
         avoids_for: match version.release() {
             (0, ..=4) => None,
@@ -360,7 +365,7 @@ mod tests {
     use super::{ROWS, Version, place, row};
 
     #[test]
-    fn a_release_has_the_row_of_what_is_reproduced_however_it_is_found() {
+    fn each_release_maps_to_its_reproduced_version() {
         for (major, minor) in (0..=3).flat_map(|major| (0..=80).map(move |minor| (major, minor))) {
             for version in [Version::minor_release(major, minor), Version::exact(major, minor, 4)] {
                 assert!(std::ptr::eq(row(version), &raw const ROWS[place(version.reproduced())]), "{version:?}");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use smallvec::SmallVec;
 
-use super::open_types::{TotalRequests, Lowest, OpenTypes, Row};
+use super::open_types::{Lowest, OpenTypes, Row, TotalRequests};
 use super::price::Terms;
 use super::{
     Candidate, Filter, LaunchRequest, LaunchView, LeftOut, Override, SelectionError, note, overrides,
@@ -168,7 +168,8 @@ impl Reserved {
 fn prefer_reserved(open: &OpenTypes, rated: &mut Vec<Rated<'_>>, left_out: &mut Vec<LeftOut>) -> Option<Reserved> {
     let kind = cheaper_kind(open, rated)?;
     let before = rated.len();
-    let has_kind = |item: &Rated<'_>| open.offerings(item.row).iter().any(|one| Reserved::from_offering(one) == Some(kind));
+    let has_kind =
+        |item: &Rated<'_>| open.offerings(item.row).iter().any(|one| Reserved::from_offering(one) == Some(kind));
     let of_other_kind = rated.iter().filter(|item| item.row.lowest.reserved.is_some() && !has_kind(item)).count();
     rated.retain_mut(|item| {
         let reserved = emptiest_reservations(open.offerings(item.row), kind).iter().map(|one| one.price).min();
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn spot_is_asked_for_before_on_demand_and_types_go_by_price_then_name() {
+    fn spot_comes_first_ordered_by_price_then_name() {
         let types = [
             shape("m5.large", 2).on_demand("a", 96).spot("a", 40).spot("b", 50),
             shape("c5.large", 2).on_demand("a", 85).spot("b", 40),
@@ -339,14 +340,14 @@ mod tests {
     }
 
     #[test]
-    fn on_demand_is_used_when_no_spot_offering_is_available() {
+    fn on_demand_is_used_without_available_spot() {
         let types = [shape("m5.large", 2).on_demand("a", 96).spot("a", 40).unavailable()];
         let request = launch(V1, "", 1_000, &types).unwrap();
         assert_eq!((request.capacity_type, request.inflexible), (well_known::ON_DEMAND, true));
     }
 
     #[test]
-    fn what_is_too_small_or_unavailable_or_not_allowed_is_left_out() {
+    fn small_unavailable_or_disallowed_types_are_excluded() {
         let types = [
             shape("m5.large", 2).on_demand("a", 96),
             shape("m5.xlarge", 4).on_demand("a", 192).unavailable(),
@@ -374,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn spot_dearer_than_the_cheapest_on_demand_is_dropped_and_equal_is_kept() {
+    fn spot_above_cheapest_on_demand_is_dropped() {
         let types = [
             shape("m5.large", 2).on_demand("a", 96).spot("a", 96).spot("b", 97),
             shape("m5.8xlarge", 32).spot("a", 500),
@@ -400,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn up_to_v1_8_a_type_keeps_all_of_its_spot_offerings_or_none() {
+    fn spot_offerings_are_dropped_together_until_v1_8() {
         let types = [
             shape("m5.large", 2).on_demand("a", 1_000).spot("a", 300),
             shape("m5.xlarge", 4).on_demand("a", 2_000).spot("a", 1_200),
@@ -464,14 +465,14 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_of_these_releases_ask_for_as_many_types_as_the_claim_lists() {
+    fn oldest_releases_request_all_types_of_claim() {
         for (version, asked) in [("v0.34", 60), ("v0.35", 65), ("v0.36.2", 65), ("v0.37", 60), ("v1.6", 60)] {
             assert_eq!(launch(release(version), "", 1_000, &many()).unwrap().overrides.len(), asked, "{version}");
         }
     }
 
     #[test]
-    fn sixty_types_are_kept_and_must_still_meet_min_values() {
+    fn sixty_cheapest_types_must_meet_min_values() {
         let request = launch(V1, "", 1_000, &many()).unwrap();
         assert_eq!(request.overrides.len(), 60);
         assert_eq!(request.overrides[59].price.as_nanos(), 60_000_000);
@@ -486,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn of_types_at_one_price_the_first_sixty_by_name_are_kept() {
+    fn price_ties_keep_first_sixty_types_by_name() {
         let one_price = |n: i64| shape(&format!("m5.{n:02}xlarge"), 4).on_demand("a", 7);
         let types: Vec<Shape> = (1..=64).rev().map(one_price).chain([shape("z1.large", 4).on_demand("a", 6)]).collect();
         let request = launch(V1, "", 1_000, &types).unwrap();
@@ -497,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn reserved_capacity_comes_first_and_the_emptier_reservation_is_used() {
+    fn reserved_capacity_comes_first_from_emptiest_reservation() {
         let types = [
             shape("m5.large", 2).on_demand("a", 96).spot("a", 30),
             shape("m5.xlarge", 4).on_demand("a", 192).reserved("a", "cr-1", 2).reserved("a", "cr-2", 5),
@@ -514,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn where_an_overlay_lies_over_a_price_ec2_chooses_by_the_order_of_karpenters_prices() {
+    fn overlay_prices_make_ec2_follow_karpenter_order() {
         let types = [
             shape("m5.large", 2).on_demand("a", 96).spot("a", 30),
             shape("m6i.large", 2).on_demand("a", 99).overlaid(80).spot("a", 31).spot("b", 31),
@@ -535,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn one_launch_uses_ordinary_reservations_or_one_type_of_capacity_blocks() {
+    fn launch_uses_reservations_or_one_capacity_block_type() {
         let types = [
             shape("p4d.24xlarge", 96).block("a", "cb-1", 2),
             shape("p5.48xlarge", 96).block("a", "cb-2", 2),
@@ -550,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn dedicated_tenancy_is_used_only_if_shared_is_not_allowed() {
+    fn shared_tenancy_is_preferred_over_dedicated() {
         let types = [shape("m5.large", 2).on_demand("a", 96)];
         let tenancy = |text: &str| launch(V1, text, 1_000, &types).unwrap().tenancy;
         assert_eq!(tenancy("tenancy=dedicated").as_str(), "dedicated");

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn v0_16_orders_spot_by_on_demand_price_and_v0_18_by_spot_price() {
+    fn v0_18_orders_spot_by_spot_price() {
         let request = launch(KarpenterVersion::V0_16, "capacity=spot", 1_000, &pair()).unwrap();
         assert_eq!(names(&request), ["t4g.2xlarge a", "c6g.2xlarge a"]);
         assert_eq!(request.strategy, AllocationStrategy::CapacityOptimizedPrioritized);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn twenty_types_are_asked_for_until_v0_22_asks_for_sixty() {
+    fn request_has_twenty_types_before_v0_22() {
         let types: Vec<Shape> = (1..=70).map(|n| shape(&format!("m5.{n}xlarge"), 4).on_demand("a", n)).collect();
         let asked = |version| launch(version, "", 1_000, &types).unwrap().overrides.len();
         assert_eq!(asked(KarpenterVersion::V0_6), 20);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn v0_4_takes_on_demand_unless_spot_alone_is_allowed_and_the_smallest_type_first() {
+    fn v0_4_prefers_on_demand_and_smallest_type() {
         let asked = |version, text: &str| launch(version, text, 1_000, &pair()).unwrap().capacity_type;
         assert_eq!(asked(KarpenterVersion::V0_4, ""), well_known::ON_DEMAND);
         assert_eq!(asked(KarpenterVersion::V0_4, "capacity-v0.4=spot"), well_known::SPOT);

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_that_was_forgotten_is_learnt_again_with_more_or_fewer_open_offerings() {
+    fn forgotten_type_is_relearned_with_current_offerings() {
         let (mut list, requirements) = (list(), requirements(""));
         let terms = Terms::new(&requirements, well_known::CAPACITY_TYPE);
         let requests = &Resources::cpu_memory(1_000, 1 << 30);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_request_over_types_that_were_learnt_is_that_of_a_look_at_them() {
+    fn cached_type_request_matches_fresh_evaluation() {
         let (karpenter, min_values) = (KarpenterVersion::V1_13, MinValuesPolicy::Strict);
         let list = list();
         let mut different = Vec::new();

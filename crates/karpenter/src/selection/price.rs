@@ -155,7 +155,7 @@ mod tests {
     use nodecast_model::domain::{HourlyRate, well_known};
 
     #[test]
-    fn only_what_is_available_and_allowed_has_a_price() {
+    fn only_available_allowed_offerings_have_price() {
         let entry = shape("m5.large", 2).on_demand("a", 96).spot("a", 40).spot("b", 30).unavailable().build();
         let price = |text: &str| {
             let wanted = requirements(text);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_few_values_or_of_many_is_allowed_and_no_other() {
+    fn value_set_allows_exactly_its_members() {
         let zones = ["b", "c", "d", "e", "f", "g", "h", "i", "j", "k"];
         for many in 2..=zones.len() {
             let wanted = requirements(&format!("zone={}", zones[..many].join(",")));
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_launch_price_is_that_of_the_first_capacity_type_present() {
+    fn worst_launch_price_uses_first_capacity_type() {
         let entry = shape("m5.large", 2).on_demand("a", 96).spot("a", 40).spot("b", 45).build();
         let worst = |text: &str| {
             let wanted = requirements(text);

@@ -6,7 +6,7 @@ use agreement::tally::assert_all_agree;
 use agreement::{karpenter, karpenter_consolidation};
 
 #[test]
-fn with_ties_drawn_at_random_plans_stay_within_what_karpenters_own_runs_ranged_over() {
+fn random_tie_plans_stay_within_karpenter_range() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases/karpenter");
     let tally = karpenter::run_with_drawn_ties(&[folder], 0..3, 0.05).unwrap_or_else(|problem| panic!("{problem}"));
     assert!(tally.disagreements.is_empty(), "{}", tally.disagreements.join("\n"));

@@ -87,7 +87,7 @@ fn answer(request: &LaunchRequest, has_capacity: bool) -> LaunchAnswer {
 }
 
 #[test]
-fn pods_appear_claims_come_out_an_error_goes_in_and_another_claim_comes_out() {
+fn failed_launch_produces_another_claim() {
     let region = Catalog::embedded().unwrap().region("eu-west-1").unwrap();
     let (class, release) = (NodeClass::named("default"), KarpenterVersion::V1_14);
     let pools = vec![NodePool { node_class: class.name, ..NodePool::named("default") }];

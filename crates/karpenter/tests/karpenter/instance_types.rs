@@ -67,7 +67,7 @@ fn figures(entry: &InstanceType) -> Vec<i64> {
 }
 
 #[test]
-fn four_cpus_are_too_few_for_3825m_in_v0_16_and_enough_in_v1() {
+fn four_cpus_fit_3825m_in_v1_only() {
     let fitting = |version| {
         let fits = |entry: &&InstanceType| entry.allocatable.cpu_milli() >= 3_825;
         let smallest = types("us-east-1", version).iter().filter(fits).map(|entry| entry.capacity.cpu_milli()).min();
@@ -78,7 +78,7 @@ fn four_cpus_are_too_few_for_3825m_in_v0_16_and_enough_in_v1() {
 }
 
 #[test]
-fn v0_16_lists_types_by_on_demand_price_and_the_others_by_name() {
+fn v0_16_lists_types_by_on_demand_price() {
     let price =
         |entry: &InstanceType| entry.offerings.iter().find(|o| o.capacity_type == well_known::ON_DEMAND).unwrap().price;
     let priced: Vec<_> = types("us-east-1", KarpenterVersion::V0_16)
@@ -97,7 +97,7 @@ fn v0_16_lists_types_by_on_demand_price_and_the_others_by_name() {
 }
 
 #[test]
-fn a_capacity_error_takes_an_offering_but_not_the_zone_from_a_type() {
+fn capacity_error_removes_offering_but_keeps_zone() {
     for (version, zone_stays) in [(KarpenterVersion::V1_13, true), (KarpenterVersion::V0_18, false)] {
         let mut types = types("cn-north-1", version);
         let (name, zone) = (Symbol::new("p3.8xlarge"), Symbol::new("cn-north-1a"));
@@ -128,7 +128,7 @@ fn what_real_nodes_report_replaces_the_expected_memory() {
 }
 
 #[test]
-fn the_zones_and_architectures_of_the_node_class_bind() {
+fn node_class_zones_and_architectures_restrict_types() {
     let region = Catalog::embedded().unwrap().region("us-east-1").unwrap();
     let class = NodeClass {
         zones: vec![Symbol::new("us-east-1a")],
@@ -188,7 +188,7 @@ fn what_is_set_aside_for_kubelet_and_evictions() {
 }
 
 #[test]
-fn no_more_is_expected_of_a_node_than_recorded_ones_gave() {
+fn expected_capacity_never_exceeds_recorded_nodes() {
     // Bytes of memory that nodes of these types were recorded to lack, out of what EC2 says they have.
     for (name, lacking) in [
         ("t3.medium", 264_945_664),
@@ -212,7 +212,7 @@ fn no_more_is_expected_of_a_node_than_recorded_ones_gave() {
 }
 
 #[test]
-fn a_zone_without_a_spot_price_is_not_offered_and_without_any_the_type_is_not_used() {
+fn zones_without_spot_price_are_not_offered() {
     let mut types = types("us-east-1", KarpenterVersion::V1_13);
     types.retain(|entry| entry.name.as_str() == "m5.large");
     let mut pool = NodePool::named("default");

@@ -41,7 +41,7 @@ fn documented_as_missing() -> Vec<u16> {
 
 #[test]
 #[allow(clippy::print_stdout)]
-fn the_cases_that_are_pinned_are_counted_and_the_others_are_named() {
+fn pinned_cases_are_counted_and_others_listed() {
     let here = [
         affinity::ROWS,
         algebra::ROWS,

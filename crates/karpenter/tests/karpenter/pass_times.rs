@@ -6,7 +6,7 @@ use nodecast_karpenter::controller_time;
 use nodecast_model::domain::SimDuration;
 
 #[test]
-fn passes_of_up_to_five_thousand_pods_take_what_was_measured() {
+fn pass_times_match_measurements_to_5000_pods() {
     let quick = ["plain-1k", "plain-5k", "mixed-1k", "mixed-5k", "mix-1", "mix-50", "mix-1000", "ignored"];
     for row in passes::ROWS.iter().filter(|row| quick.contains(&row.name)) {
         let work = row.work().unwrap();
@@ -16,7 +16,7 @@ fn passes_of_up_to_five_thousand_pods_take_what_was_measured() {
 }
 
 #[test]
-fn a_pass_whose_time_is_up_keeps_what_it_has_and_says_nothing_of_the_rest() {
+fn timed_out_pass_keeps_partial_result() {
     let row = passes::ROWS.iter().find(|row| row.name == "plain-5k").unwrap();
     let second = SimDuration::from_secs(1);
     let cut = row.plan(Some(second)).unwrap();

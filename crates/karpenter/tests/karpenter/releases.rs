@@ -42,7 +42,7 @@ fn bought(karpenter: &str, names: &[&str], pod: serde_json::Value) -> &'static s
 }
 
 #[test]
-fn what_nodes_keep_for_themselves_decides_on_the_type() {
+fn node_overhead_decides_instance_type() {
     let m5 = ["m5.large", "m5.xlarge"];
     for (karpenter, name) in [("v0.26", "m5.xlarge"), ("v0.27.0", "m5.xlarge"), ("v0.27.1", "m5.large")] {
         assert_eq!(bought(karpenter, &m5, json!({"cpu": "1900m"})), name, "{karpenter}");
@@ -54,7 +54,7 @@ fn what_nodes_keep_for_themselves_decides_on_the_type() {
 }
 
 #[test]
-fn a_spread_knows_the_least_number_of_domains_from_v0_28_on() {
+fn spread_honours_min_domains_from_v0_28() {
     let spread = json!([{"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule",
         "minDomains": 4, "labelSelector": {"matchLabels": {"app": "web"}}}]);
     for (karpenter, placed) in [("v0.27", 6), ("v0.28", 3)] {
@@ -65,7 +65,7 @@ fn a_spread_knows_the_least_number_of_domains_from_v0_28_on() {
 }
 
 #[test]
-fn nodes_of_others_are_capacity_from_v0_30_on() {
+fn unmanaged_nodes_are_capacity_from_v0_30() {
     for (karpenter, place) in [("v0.29.2", "new-0"), ("v0.30.0", "group")] {
         let mut world = world(karpenter);
         world.node("group", ZONES[0], &[]).managed = false;
@@ -75,7 +75,7 @@ fn nodes_of_others_are_capacity_from_v0_30_on() {
 }
 
 #[test]
-fn a_label_that_a_node_lacks_keeps_pods_off_from_v0_30_on() {
+fn missing_node_label_blocks_pods_from_v0_30() {
     for (karpenter, place) in [("v0.29", "node"), ("v0.30", "-")] {
         let mut world = world(karpenter);
         world.node("node", ZONES[0], &[]);
@@ -85,7 +85,7 @@ fn a_label_that_a_node_lacks_keeps_pods_off_from_v0_30_on() {
 }
 
 #[test]
-fn pools_of_equal_weight_are_tried_by_name_from_v0_34_on() {
+fn equal_weight_pools_are_ordered_from_v0_34() {
     for (karpenter, pool) in
         [("v0.32.9", "apple"), ("v0.32.10", "zebra"), ("v0.33.4", "apple"), ("v0.33.5", "zebra"), ("v0.34", "zebra")]
     {
@@ -96,7 +96,7 @@ fn pools_of_equal_weight_are_tried_by_name_from_v0_34_on() {
 }
 
 #[test]
-fn a_claim_lists_a_hundred_types_then_sixty_then_six_hundred() {
+fn claim_type_limit_varies_by_release() {
     for (karpenter, listed) in
         [("v0.24", 120), ("v0.25", 100), ("v0.35", 100), ("v0.36", 60), ("v1.6", 60), ("v1.7", 120)]
     {
@@ -108,7 +108,7 @@ fn a_claim_lists_a_hundred_types_then_sixty_then_six_hundred() {
 }
 
 #[test]
-fn a_daemon_is_matched_by_all_that_it_requires_from_v1_2_on() {
+fn daemon_requirements_all_apply_from_v1_2() {
     let term =
         |arch: &str| json!({"matchExpressions": [{"key": "kubernetes.io/arch", "operator": "In", "values": [arch]}]});
     let amd64 = json!([{"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]}]);
@@ -181,7 +181,7 @@ fn default_spread_opens_node_per_zone_on_main() {
 }
 
 #[test]
-fn match_label_keys_of_a_spread_count_from_v1_3_on() {
+fn spread_honours_match_label_keys_from_v1_3() {
     let pod = |hash: &str| {
         json!({"cpu": "1", "labels": {"app": "web", "hash": hash}, "topologySpreadConstraints": [{"maxSkew": 1,
             "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule",
@@ -199,7 +199,7 @@ fn match_label_keys_of_a_spread_count_from_v1_3_on() {
 }
 
 #[test]
-fn a_pod_gives_up_its_preferences_before_others_have_their_turn_from_v1_4_on() {
+fn pod_relaxes_preferences_immediately_from_v1_4() {
     let elsewhere = json!({"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["nowhere"]});
     let prefers = json!({"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution":
         [{"weight": 1, "preference": {"matchExpressions": [elsewhere]}}]}});
@@ -215,7 +215,7 @@ fn a_pod_gives_up_its_preferences_before_others_have_their_turn_from_v1_4_on() {
 }
 
 #[test]
-fn claims_of_one_pool_share_their_host_ports_from_v1_4_to_v1_12() {
+fn host_ports_of_pool_claims_depend_on_release() {
     let ports = json!([{"containerPort": 8080, "hostPort": 8080}]);
     for (karpenter, claims) in [("v1.3", 2), ("v1.4", 1), ("v1.12", 1), ("v1.13", 2)] {
         let mut world = world(karpenter);
@@ -232,7 +232,7 @@ fn claims_of_one_pool_share_their_host_ports_from_v1_4_to_v1_12() {
 }
 
 #[test]
-fn preferred_terms_are_held_against_restricted_labels_up_to_v1_4() {
+fn restricted_preferred_terms_are_checked_to_v1_4() {
     let restricted = json!({"key": "karpenter.sh/nonsense", "operator": "In", "values": ["x"]});
     let spec = pod_spec(json!({"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution":
         [{"weight": 1, "preference": {"matchExpressions": [restricted]}}]}}}));
@@ -241,7 +241,7 @@ fn preferred_terms_are_held_against_restricted_labels_up_to_v1_4() {
 }
 
 #[test]
-fn the_zone_of_a_volume_is_no_wish_of_the_pod_from_v1_9_on() {
+fn spread_ignores_volume_zone_from_v1_9() {
     let mut claims = Vec::new();
     for karpenter in ["v1.8", "v1.9"] {
         let mut world = world(karpenter);
@@ -263,7 +263,7 @@ fn the_zone_of_a_volume_is_no_wish_of_the_pod_from_v1_9_on() {
 }
 
 #[test]
-fn every_place_of_a_volume_is_tried_from_v1_13_on() {
+fn all_volume_locations_are_tried_from_v1_13() {
     for (karpenter, placed) in [("v1.12", false), ("v1.13", true)] {
         let mut world = world(karpenter);
         bound(&mut world, "claim", &[&["nowhere"], &ZONES[2..]]);
@@ -295,7 +295,7 @@ fn with_gpu_daemon(karpenter: &str, selector: serde_json::Value) -> World {
 }
 
 #[test]
-fn a_daemon_counts_only_on_types_that_it_can_run_on_from_v1_14_on() {
+fn daemon_counts_on_compatible_types_from_v1_14() {
     for (karpenter, name, cpu) in [("v1.13", "amd64-4", 3_000), ("v1.14", "amd64-2", 1_000)] {
         let mut world = with_gpu_daemon(karpenter, json!({}));
         world.pod("web", json!({"cpu": "1"}));
@@ -307,12 +307,15 @@ fn a_daemon_counts_only_on_types_that_it_can_run_on_from_v1_14_on() {
     let mut world = with_gpu_daemon("v1.14", json!({}));
     world.pod("web", json!({"cpu": "2", "nodeSelector": {"karpenter.k8s.aws/instance-gpu-name": "t4"}}));
     let plan = world.plan();
-    assert_eq!(plan.claims[0].instance_types.iter().map(|instance_type| instance_type.name.as_str()).collect::<Vec<_>>(), ["gpu-8"]);
+    assert_eq!(
+        plan.claims[0].instance_types.iter().map(|instance_type| instance_type.name.as_str()).collect::<Vec<_>>(),
+        ["gpu-8"]
+    );
     assert_eq!(plan.claims[0].requests.get(ResourceName::CPU), 4_000);
 }
 
 #[test]
-fn daemons_of_initialized_nodes_count_from_v1_14_on() {
+fn initialized_node_daemons_count_from_v1_14() {
     for (karpenter, cpu) in [("v1.13", 1_000), ("v1.14", 2_000)] {
         let mut world = world(karpenter);
         world.daemon(json!({"daemon": true, "cpu": "1", "nodeSelector": {"karpenter.sh/initialized": "true"}}));
@@ -322,7 +325,7 @@ fn daemons_of_initialized_nodes_count_from_v1_14_on() {
 }
 
 #[test]
-fn v1_11_0_counts_the_domains_of_pools_that_fit_the_pod() {
+fn v1_11_0_counts_domains_of_compatible_pools() {
     let zones = |zones: &[&str]| {
         let requirement = Requirement::new(well_known::ZONE, Operator::In, zones.iter().map(|zone| Symbol::new(zone)));
         assert_eq!(requirement.values.len(), zones.len());
@@ -358,7 +361,7 @@ fn initialized_nodes_come_first_and_then_names() {
 }
 
 #[test]
-fn v1_8_4_counts_the_domains_of_nodes_alone() {
+fn v1_8_4_counts_only_node_domains() {
     let spread = json!([{"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule",
         "labelSelector": {"matchLabels": {"app": "web"}}}]);
     for (karpenter, placed) in [("v1.8.3", 2), ("v1.8.4", 0), ("v1.8.5", 2)] {

@@ -64,7 +64,8 @@ fn is_special(entry: &InstanceType) -> bool {
 }
 
 fn least_price(entry: &InstanceType, capacity_type: Symbol) -> Option<HourlyRate> {
-    let offering = entry.offerings.iter().filter(|offering| offering.available && offering.capacity_type == capacity_type);
+    let offering =
+        entry.offerings.iter().filter(|offering| offering.available && offering.capacity_type == capacity_type);
     offering.map(|offering| offering.price).min()
 }
 
@@ -76,7 +77,8 @@ fn the_sixty_cheapest_types_are_asked_for() {
     let asked = self::types(&request);
     assert_eq!(asked.len(), 60);
     let dearest = request.overrides.iter().map(|request| request.price).max().unwrap();
-    let fitting: Vec<&InstanceType> = types.iter().filter(|instance_type| cpu(1_000, 1).fits(&instance_type.allocatable)).collect();
+    let fitting: Vec<&InstanceType> =
+        types.iter().filter(|instance_type| cpu(1_000, 1).fits(&instance_type.allocatable)).collect();
     assert!(fitting.len() > 600, "{} types", fitting.len());
     for entry in fitting.into_iter().filter(|item| !is_special(item) && !asked.contains(&item.name.as_str())) {
         let price = least_price(entry, well_known::ON_DEMAND);
@@ -85,18 +87,19 @@ fn the_sixty_cheapest_types_are_asked_for() {
 }
 
 #[test]
-fn spot_is_asked_for_only_below_the_cheapest_on_demand_price() {
+fn spot_request_stays_below_cheapest_on_demand() {
     let types = open_pool_types();
     let requests = cpu(3_000, 1);
     let request = ask(&types, &Requirements::new(), &requests);
     assert_eq!(request.capacity_type, well_known::SPOT);
-    let fitting = types.iter().filter(|instance_type| !is_special(instance_type) && requests.fits(&instance_type.allocatable));
+    let fitting =
+        types.iter().filter(|instance_type| !is_special(instance_type) && requests.fits(&instance_type.allocatable));
     let cheapest = fitting.filter_map(|item| least_price(item, well_known::ON_DEMAND)).min().unwrap();
     assert!(request.overrides.iter().all(|request| request.price <= cheapest));
 }
 
 #[test]
-fn metal_and_accelerators_are_used_only_if_asked_for_or_if_every_value_counts() {
+fn metal_and_accelerators_need_request_or_min_values() {
     let types: Vec<InstanceType> = open_pool_types()
         .into_iter()
         .filter(|pool_type| ["m5.metal", "g4dn.xlarge", "m5.large", "m5.24xlarge"].contains(&pool_type.name.as_str()))
@@ -118,7 +121,7 @@ fn metal_and_accelerators_are_used_only_if_asked_for_or_if_every_value_counts() 
 }
 
 #[test]
-fn v0_4_launches_on_demand_and_v0_6_spot_where_both_are_allowed() {
+fn v0_6_prefers_spot_over_on_demand() {
     for (version, expected) in
         [(KarpenterVersion::V0_4, well_known::ON_DEMAND), (KarpenterVersion::V0_6, well_known::SPOT)]
     {
@@ -148,7 +151,10 @@ fn types(request: &LaunchRequest) -> Vec<&str> {
 }
 
 fn position(types: &[&str], name: &str) -> usize {
-    types.iter().position(|&instance_type| instance_type == name).unwrap_or_else(|| panic!("{name} is not among {types:?}"))
+    types
+        .iter()
+        .position(|&instance_type| instance_type == name)
+        .unwrap_or_else(|| panic!("{name} is not among {types:?}"))
 }
 
 fn cpu(milli: i64, pods: i64) -> Resources {
@@ -156,7 +162,7 @@ fn cpu(milli: i64, pods: i64) -> Resources {
 }
 
 #[test]
-fn three_pods_in_beijing_get_an_xlarge_in_the_order_of_us_east_1_prices() {
+fn china_launch_uses_us_east_1_price_order() {
     let request = launch(KarpenterVersion::V0_18, "cn-north-1", well_known::ON_DEMAND, &cpu(3_125, 5));
     assert_eq!(request.strategy, AllocationStrategy::LowestPrice);
     let types = types(&request);
@@ -169,7 +175,7 @@ fn three_pods_in_beijing_get_an_xlarge_in_the_order_of_us_east_1_prices() {
 }
 
 #[test]
-fn fifteen_pods_need_16_cpus_and_sixteen_need_more() {
+fn sixteenth_pod_needs_more_than_16_cpus() {
     let smallest = |milli, pods| {
         let request = launch(KarpenterVersion::V0_18, "cn-north-1", well_known::SPOT, &cpu(milli, pods));
         assert_eq!(request.strategy, AllocationStrategy::CapacityOptimizedPrioritized);
@@ -182,7 +188,7 @@ fn fifteen_pods_need_16_cpus_and_sixteen_need_more() {
 }
 
 #[test]
-fn the_first_tutorials_node_starts_at_2xlarge_with_both_architectures() {
+fn first_tutorial_node_is_at_least_2xlarge() {
     let requests = Resources::cpu_memory(3_825, 6_166_575 << 10).with(ResourceName::PODS, 7);
     let request = launch(KarpenterVersion::V0_16, "ap-southeast-1", well_known::SPOT, &requests);
     let region = region("ap-southeast-1");

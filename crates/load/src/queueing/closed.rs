@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_meets_the_loop_without_its_own_client() {
+    fn closed_loop_arrival_excludes_its_client() {
         for (clients, servers, offered) in LOOPS {
             let expected: f64 = states(clients - 1, servers, offered)[servers as usize..].iter().sum();
             let found = wait_probability(clients, servers, offered);

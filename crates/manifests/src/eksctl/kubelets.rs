@@ -234,12 +234,18 @@ mod tests {
         let of_family = format!("amiFamily: Bottlerocket, {settings}");
         let (node_group, warnings) = group("managedNodeGroups", &of_family);
         assert_eq!((node_group.kubelet.max_pods, warnings), (Some(8), 0));
-        assert_eq!(node_group.kubelet.kube_reserved, Resources::new().with(nodecast_model::domain::ResourceName::CPU, 1_000));
+        assert_eq!(
+            node_group.kubelet.kube_reserved,
+            Resources::new().with(nodecast_model::domain::ResourceName::CPU, 1_000)
+        );
         assert_eq!(node_group.kubelet.eviction_hard.len(), 1);
         assert_eq!((node_group.registers.labels.iter().count(), node_group.registers.taints.len()), (1, 2));
         // eksctl writes the group's own labels over those.
         let (node_group, warnings) = group("nodeGroups", &of_family);
-        assert_eq!((node_group.registers.labels.iter().count(), node_group.registers.taints.len(), warnings), (0, 2, 1));
+        assert_eq!(
+            (node_group.registers.labels.iter().count(), node_group.registers.taints.len(), warnings),
+            (0, 2, 1)
+        );
         let (item, warnings) = group("managedNodeGroups", &format!("{of_family}, maxPodsPerNode: 20"));
         assert_eq!((item.kubelet.max_pods, warnings), (Some(20), 0));
         let (item, warnings) = group("managedNodeGroups", settings);
@@ -247,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_that_change_what_a_node_offers_are_warned_of() {
+    fn bootstrap_commands_changing_capacity_are_warned_about() {
         let warnings = |rest: &str| group("managedNodeGroups", rest).1;
         assert_eq!(warnings("preBootstrapCommands: [\"yum install -y htop\"]"), 0);
         assert_eq!(warnings("overrideBootstrapCommand: \"/etc/eks/bootstrap.sh c\""), 0);
@@ -257,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn own_images_of_eksctl_say_how_an_instance_was_bought() {
+    fn eksctl_default_images_register_lifecycle_label() {
         let says = |kind: &str, rest: &str| group(kind, rest).0.registers.lifecycle;
         assert!(says("nodeGroups", "amiFamily: AmazonLinux2"));
         assert!(says("nodeGroups", "amiFamily: Ubuntu2204"));

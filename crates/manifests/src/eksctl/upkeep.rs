@@ -76,7 +76,9 @@ pub(super) fn repair<'s>(
     let count = |key| fields.optional(key, |n, what| reader.integer(n, what, 1, 100_000));
     let percent = |key| fields.optional(key, |n, what| reader.integer(n, what, 1, 100));
     let share = |number: Option<i64>, percent: Option<i64>| {
-        number.map(|number| NodeShare::Count(number as u32)).or(percent.map(|percent| NodeShare::Percent(percent as u32)))
+        number
+            .map(|number| NodeShare::Count(number as u32))
+            .or(percent.map(|percent| NodeShare::Percent(percent as u32)))
     };
     let repair = NodeRepair {
         max_unhealthy: share(count("maxUnhealthyNodeThresholdCount")?, percent("maxUnhealthyNodeThresholdPercentage")?),

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn small_types_foreign_families_and_bare_metal_are_refused() {
+    fn auto_mode_rejects_small_foreign_and_metal_types() {
         let of = |name| refusal(&facts(name));
         assert_eq!(of("m5.large"), None);
         assert_eq!(of("t3.medium"), None, "two vCPUs");

@@ -27,7 +27,7 @@ fn built_in_pools_ask_for_what_clusters_show() {
 }
 
 #[test]
-fn no_node_may_live_for_longer_than_three_weeks() {
+fn auto_mode_nodes_live_at_most_21_days() {
     let pool = |expire_after| NodePool { expire_after, ..own_pool("own") };
     assert_eq!(check_pool(&pool(hours(480))), Ok(()), "480h and 24h of grace");
     let refused = check_pool(&pool(hours(500))).unwrap_err();
@@ -38,7 +38,7 @@ fn no_node_may_live_for_longer_than_three_weeks() {
 }
 
 #[test]
-fn labels_of_karpenters_own_provider_are_refused_with_their_replacement() {
+fn karpenter_aws_labels_are_rejected_with_replacement() {
     let mut pool = own_pool("own");
     pool.requirements.push(Requirement::new(well_known::INSTANCE_FAMILY, Operator::In, [Symbol::new("m7g")]));
     let refused = check_pool(&pool).unwrap_err();
@@ -61,7 +61,7 @@ fn daemon(name: &str) -> DaemonSet {
 }
 
 #[test]
-fn agents_of_the_operating_system_have_no_pods_on_its_nodes() {
+fn auto_mode_agents_have_no_pods_on_nodes() {
     assert!(is_part_of_nodes(&daemon("aws-node")));
     let mut daemon = daemon("log-shipper");
     assert!(!is_part_of_nodes(&daemon));
@@ -69,6 +69,8 @@ fn agents_of_the_operating_system_have_no_pods_on_its_nodes() {
     let terms = &daemon.template.node_affinity.required;
     let on_auto_mode = Labels::new().with(well_known::EKS_COMPUTE_TYPE, well_known::AUTO);
     assert!(!terms.iter().any(|term| {
-        term.requirements().iter().all(|requirement| on_auto_mode.get(requirement.key).is_none_or(|value| requirement.has(value)))
+        term.requirements()
+            .iter()
+            .all(|requirement| on_auto_mode.get(requirement.key).is_none_or(|value| requirement.has(value)))
     }));
 }

@@ -96,8 +96,13 @@ impl PriceQuality {
 
     /// A line for each quality that `is_used`, of those that are no list prices: its name and what it means.
     pub fn legend(is_used: impl Fn(Self) -> bool) -> Vec<String> {
-        let told = |price_quality: &Self| !matches!(price_quality, Self::Own | Self::Published) && is_used(*price_quality);
-        Self::ALL.into_iter().filter(told).map(|price_quality| format!("{}: {}", price_quality.as_str(), price_quality.meaning())).collect()
+        let told =
+            |price_quality: &Self| !matches!(price_quality, Self::Own | Self::Published) && is_used(*price_quality);
+        Self::ALL
+            .into_iter()
+            .filter(told)
+            .map(|price_quality| format!("{}: {}", price_quality.as_str(), price_quality.meaning()))
+            .collect()
     }
 
     /// Whether the price was observed, published or agreed, rather than worked out.

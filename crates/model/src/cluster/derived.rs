@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_follows_changes_wrongly_is_named_at_its_first_wrong_use() {
+    fn wrong_derived_value_is_reported_at_first_use() {
         let (mut cluster, web) = cluster();
         let mut pods = Derived::<Forgetful>::new(&cluster);
         for count in 1..3 {

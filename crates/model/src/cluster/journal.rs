@@ -83,7 +83,7 @@ mod tests {
     use crate::domain::PodId;
 
     #[test]
-    fn a_reader_gets_what_follows_its_position_and_is_told_when_that_is_too_old() {
+    fn journal_reader_detects_outdated_position() {
         let mut journal = Journal::default();
         let before = journal.end();
         journal.push(Change::Pod(PodId(1)));

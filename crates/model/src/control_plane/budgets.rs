@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_protects_the_pods_that_it_selects_and_counts_all_that_their_controller_wants() {
+    fn pdb_counts_selected_pods_and_controller_replicas() {
         let mut cluster = Cluster::default();
         cluster.add_node(NewNode::called("n", NodeOrigin::NodePool(Symbol::new("p"))), SimTime::ZERO);
         let owner = workload(&mut cluster, 0, WorkloadKind::StatefulSet);
@@ -330,7 +330,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn shares_that_follow_changes_come_to_what_a_walk_over_all_pods_comes_to(
+        fn incremental_pdb_shares_match_full_scan(
             acts in proptest::collection::vec((0_u8..11, 0_usize..40, 0_usize..5), 1..120),
             pause in 1_usize..9,
         ) {

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_free_then_calls_come_at_their_rate_and_a_pause_fills_the_bucket() {
+    fn call_limit_allows_burst_then_steady_rate() {
         let mut limit = CallLimit::new(CallRate::new(20, 30));
         assert!((0..30).all(|_| limit.reserve(at(5_000)) == at(5_000)));
         assert_eq!(limit.reserve(at(5_000)), at(5_050));

@@ -231,7 +231,7 @@ mod tests {
     use crate::domain::{LabelSelector, Labels, PodSpec, SimDuration, SimTime, Symbol};
 
     #[test]
-    fn each_rule_counts_what_it_is_relative_to_and_rounds_up() {
+    fn pdb_rules_round_up_their_percentages() {
         for (rule, wanted, selected, healthy, desired, allowed) in [
             (MaxUnavailable(Percent(30)), 7, 7, 7, 4, 3),
             (MaxUnavailable(Count(1)), 10, 5, 5, 9, 0),
@@ -251,13 +251,13 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_that_expects_no_pods_allows_none_to_go() {
+    fn pdb_expecting_no_pods_allows_no_disruptions() {
         let stray = ProtectedPods { wanted: 0, selected: 2, healthy: 2, unscaled: 0 };
         assert_eq!(budget_status(MaxUnavailable(Count(1)), stray).disruptions_allowed, 0);
     }
 
     #[test]
-    fn a_budget_over_pods_of_jobs_allows_none_to_go_unless_it_states_a_number_of_healthy_ones() {
+    fn pdb_over_job_pods_needs_min_available() {
         let jobs = ProtectedPods { wanted: 0, selected: 4, healthy: 4, unscaled: 4 };
         for (rule, allowed) in [
             (MaxUnavailable(Count(1)), 0),
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn ready_pods_need_the_budget_and_others_depend_on_the_policy() {
+    fn unready_pod_eviction_depends_on_pdb_policy() {
         let one = MaxUnavailable(Count(1));
         let free = EvictionAnswer::Evicted { uses_budget: false };
         for (phase, ready, always, healthy, expected) in [
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn two_budgets_on_a_pod_keep_it_for_good_and_none_lets_it_go() {
+    fn two_pdbs_on_a_pod_block_eviction() {
         let status = BudgetStatus { expected: 4, desired_healthy: 1, healthy: 4, disruptions_allowed: 3 };
         let budget = EvictionBudget { status, always_allow_unhealthy: true };
         let pod = EvictionView { phase: PodPhase::Running, deleting: false, ready: true };
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn an_evicted_pod_counts_as_gone_for_two_minutes() {
+    fn evicted_pod_counts_as_disrupted_for_two_minutes() {
         let at = |secs| SimTime::ZERO + SimDuration::from_secs(secs);
         assert!(is_healthy(true, false, None, at(0)));
         assert!(!is_healthy(true, true, None, at(0)) && !is_healthy(false, false, None, at(0)));

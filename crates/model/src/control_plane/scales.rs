@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selector_takes_what_others_have_made_for_as_long_as_it_is_there() {
+    fn selector_adopts_foreign_pods_while_it_exists() {
         let mut cluster = Cluster::default();
         let web = add(&mut cluster, ("shop", "web", WorkloadKind::Deployment), &[("app", "shop")], &[("app", "shop")]);
         let both = [("app", "shop"), ("part", "worker")];
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workload_that_comes_later_takes_the_pods_that_are_there() {
+    fn later_workload_adopts_existing_pods() {
         let mut cluster = Cluster::default();
         let job = add(&mut cluster, ("shop", "seed", WorkloadKind::Job), &[], &[("app", "shop")]);
         let there = pod(&mut cluster, job);

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_on_what_no_pod_requests_hold_nothing_back() {
+    fn buffer_limits_on_unrequested_resources_are_ignored() {
         let gpus = Resources::new().with(crate::domain::ResourceName::NVIDIA_GPU, 0);
         assert_eq!(buffer(Some(3), None, Some(gpus)).chunks(None, &Resources::cpu_memory(500, 0)), 3);
     }

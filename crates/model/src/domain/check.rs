@@ -62,7 +62,7 @@ mod tests {
     use super::{Check, Disagreement};
 
     #[test]
-    fn what_differs_is_told_to_who_asked_and_what_agrees_is_not_even_put_into_words() {
+    fn disagreement_is_reported_and_agreement_costs_nothing() {
         Check::Always.hold(true, || unreachable!());
         let caught = catch_unwind(|| Check::Always.hold(false, || "one is not two".to_owned())).unwrap_err();
         assert_eq!(caught.downcast_ref::<Disagreement>().unwrap().to_string(), "one is not two");

@@ -57,7 +57,10 @@ impl SchedulerTime {
     /// The limit of its client on this tier, in a cluster with this many nodes.
     pub fn calls(&self, tier: ControlPlaneTier, version: KubernetesVersion, nodes: usize) -> CallRate {
         let scheduler_calls = tier.scheduler_calls(version, nodes);
-        CallRate { per_second: self.per_second.unwrap_or(scheduler_calls.per_second), burst: self.burst.unwrap_or(scheduler_calls.burst) }
+        CallRate {
+            per_second: self.per_second.unwrap_or(scheduler_calls.per_second),
+            burst: self.burst.unwrap_or(scheduler_calls.burst),
+        }
     }
 
     /// Whether the tier decides nothing.
@@ -141,7 +144,7 @@ mod tests {
     use super::{SimDuration, at_speed, work_within};
 
     #[test]
-    fn a_program_on_twice_the_speed_takes_half_the_time_and_does_twice_as_much_within_a_limit() {
+    fn doubled_controller_speed_halves_time_and_doubles_work() {
         let minute = SimDuration::from_secs(60);
         assert_eq!(at_speed(minute, 200), SimDuration::from_secs(30));
         assert_eq!(work_within(minute, 200), SimDuration::from_secs(120));

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn days_of_month_and_week_both_restricted_mean_either() {
+    fn cron_day_of_month_and_week_mean_either() {
         // Friday 2026-11-20.
         let either = firings("0 0 1 * Sun", "UTC", "2026-11-20T00:00:00Z", 3);
         assert_eq!(either, ["2026-11-22T00:00:00Z", "2026-11-29T00:00:00Z", "2026-12-01T00:00:00Z"]);
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_that_the_clock_skips_does_not_happen_and_one_that_it_repeats_happens_twice() {
+    fn dst_skips_and_repeats_cron_times() {
         let skipped = firings("30 2 * * *", "America/New_York", "2026-03-07T12:00:00Z", 1);
         assert_eq!(skipped, ["2026-03-09T06:30:00Z"]);
         let repeated = firings("30 1 * * *", "America/New_York", "2026-11-01T04:00:00Z", 3);
@@ -322,14 +322,14 @@ mod tests {
     }
 
     #[test]
-    fn a_midnight_that_does_not_exist_ends_the_day_all_the_same() {
+    fn missing_midnight_still_ends_the_day() {
         // Beirut's clocks go from 00:00 to 01:00.
         let found = firings("0 1 29 3 *", "Asia/Beirut", "2026-03-01T00:00:00Z", 1);
         assert_eq!(found, ["2026-03-28T22:00:00Z"]);
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused_with_its_reason() {
+    fn invalid_cron_schedule_is_rejected_with_reason() {
         let refused = |text| CronSchedule::parse(text).map(|_| ()).map_err(|problem| problem.to_string());
         assert_eq!(refused("0 8 * * 7"), Err("`7` is not a valid day of week: the value is out of range".to_owned()));
         assert_eq!(
@@ -355,7 +355,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn a_window_keeps_its_state_until_the_instant_it_names(
+        fn cron_window_state_holds_until_next_change(
             start in "([0-5]?[0-9]|\\*/[1-9]) (1?[0-9]|\\*/[2-7]) (\\*|[1-9]|2[0-8]) (\\*|[1-9]) (\\*|[0-6])",
             end in "([0-5]?[0-9]|\\*/[1-9]) (1?[0-9]|\\*/[2-7]) (\\*|[1-9]|2[0-8]) (\\*|[1-9]) (\\*|[0-6])",
             second in 1_700_000_000_i64..1_900_000_000,

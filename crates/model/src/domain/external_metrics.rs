@@ -121,7 +121,7 @@ mod tests {
     use crate::domain::{SimDuration, SimTime, Symbol};
 
     #[test]
-    fn a_value_holds_from_its_instant_until_the_next() {
+    fn external_metric_value_holds_until_next() {
         let at = |secs| SimTime::ZERO + SimDuration::from_secs(secs);
         let values = vec![
             ExternalValue { at: at(10), value: Some(3.0) },
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stated_for_a_selector_or_an_object_goes_before_what_is_stated_of_the_name() {
+    fn selector_or_object_value_overrides_metric_name() {
         let stated = |selector: Option<&str>, object: Option<&str>, value: f64| {
             let name = |name: &str| ObjectName { namespace: Symbol::new("shop"), name: Symbol::new(name) };
             let selector = selector.map(|text| parse_selector(text).unwrap());

@@ -262,7 +262,7 @@ mod tests {
     use crate::domain::labels::Labels;
 
     #[test]
-    fn annotations_that_are_no_truth_value_count_as_true() {
+    fn non_boolean_pause_annotations_count_as_true() {
         let annotations = Labels::new()
             .with("autoscaling.keda.sh/paused", "false")
             .with("autoscaling.keda.sh/paused-scale-in", "yes please")

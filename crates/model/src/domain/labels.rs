@@ -379,7 +379,7 @@ mod tests {
     use crate::domain::symbol::Symbol;
 
     #[test]
-    fn an_empty_selector_selects_everything_and_not_in_accepts_an_absent_key() {
+    fn empty_selector_matches_all_and_notin_accepts_missing() {
         let labels = Labels::new().with("app", "web");
         assert!(LabelSelector::default().matches(&labels));
         let not_in = SelectorExpression {
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_carry_what_they_are_under_deprecated_names_too() {
+    fn nodes_also_have_deprecated_label_names() {
         let labels = Labels::new().with("kubernetes.io/os", "linux").with("topology.kubernetes.io/zone", "us-east-1a");
         let expected = Labels::new()
             .with("beta.kubernetes.io/os", "linux")

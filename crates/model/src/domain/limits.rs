@@ -101,7 +101,8 @@ impl PodSpec {
     /// Source: Linux CFS bandwidth control, which the kubelet sets for each container by itself (Kubernetes 1.36
     /// `pkg/kubelet/kuberuntime/kuberuntime_container_linux.go`).
     pub fn working_cpu_limit_milli(&self) -> Option<i64> {
-        let this_limit = self.working_container().and_then(|working_container| working_container.limits.find(ResourceName::CPU));
+        let this_limit =
+            self.working_container().and_then(|working_container| working_container.limits.find(ResourceName::CPU));
         tighter(this_limit.filter(|limit| *limit > 0), self.pod_limit(ResourceName::CPU).filter(|limit| *limit > 0))
     }
 
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_the_larger_of_the_init_peak_and_the_running_sum() {
+    fn pod_limit_is_max_of_init_and_sum() {
         let init = |cpu_milli, sidecar| InitContainer { container: limited(cpu_milli), sidecar };
         let mut pod = PodSpec {
             containers: vec![limited(500), Container::default()],
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_container_that_works_is_the_one_that_is_named_or_the_first_that_is_no_proxy() {
+    fn main_container_is_named_or_first_non_proxy() {
         let named = |name: &str, cpu_milli| Container { name: name.to_owned(), ..limited(cpu_milli) };
         let containers = vec![named("istio-proxy", 2_000), named("app", 500), named("log", 100)];
         let mut pod = PodSpec { containers, ..PodSpec::default() };
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_the_whole_pod_holds_beside_those_of_its_containers() {
+    fn pod_level_limit_applies_with_container_limits() {
         let mut pod = PodSpec { containers: vec![limited(500), limited(700)], ..PodSpec::default() };
         assert_eq!(pod.cpu_limit_milli(), Some(1_200));
         pod.pod_limits = Some(cpu(900));

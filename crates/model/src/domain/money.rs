@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_times_a_duration_is_exact_until_the_end() {
+    fn rate_accrual_is_exact_until_rounding() {
         let three_thirds: Accrual = (0..3).map(|_| Accrual::new(rate("0.1"), SimDuration::from_secs(1_200))).sum();
         assert_eq!(three_thirds.total(), Money::from_nanos(100_000_000));
         assert_eq!(Accrual::new(rate("0.04"), SimDuration::from_secs(3_601)).total().to_string(), "0.040011111");

@@ -266,8 +266,9 @@ pub fn is_spot_node<'l>(label: impl Fn(&str) -> Option<&'l str>) -> bool {
     if let Some(kind) = sure {
         return kind.eq_ignore_ascii_case("spot");
     }
-    let says =
-        |key: &&str| label(key).is_some_and(|label| ["spot", "Ec2Spot"].iter().any(|is| label.eq_ignore_ascii_case(is)));
+    let says = |key: &&str| {
+        label(key).is_some_and(|label| ["spot", "Ec2Spot"].iter().any(|is| label.eq_ignore_ascii_case(is)))
+    };
     LIFECYCLES.iter().any(says)
 }
 
@@ -282,7 +283,7 @@ mod tests {
     use super::{InstancesDistribution, is_spot_node, says_how_bought};
 
     #[test]
-    fn spot_is_what_karpenter_and_eks_say_and_else_what_people_call_it() {
+    fn spot_node_groups_are_detected_from_labels() {
         for (labels, spot, by) in [
             (&[("eks.amazonaws.com/capacityType", "SPOT")][..], true, None),
             (&[("karpenter.sh/capacity-type", "spot")], true, None),
@@ -298,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn the_base_is_on_demand_and_fractions_above_it_count_for_on_demand() {
+    fn on_demand_base_and_share_round_up() {
         let mixed = InstancesDistribution { on_demand_base: 2, on_demand_percent: 25, ..InstancesDistribution::SPOT };
         let counts: Vec<u32> = [0, 1, 2, 3, 6, 7, 10].iter().map(|&desired| mixed.on_demand_of(desired)).collect();
         assert_eq!(counts, [0, 1, 2, 3, 3, 4, 4]);

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn an_adjustment_is_an_amount_or_a_share_and_never_below_nothing() {
+    fn price_adjustment_is_absolute_or_relative_and_nonnegative() {
         for (text, price, expected) in [
             ("+10%", "0.1", "110000000"),
             ("-15%", "0.2", "170000000"),

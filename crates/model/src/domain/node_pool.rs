@@ -251,7 +251,8 @@ impl NodeClass {
             return self.ami_family == other.ami_family && hashed == others;
         }
         // One of them is assumed, or of an older kind: what is known of both counts.
-        let known = |node_class: &Self| (node_class.ami_family, node_class.instance_store_raid0, node_class.public_address);
+        let known =
+            |node_class: &Self| (node_class.ami_family, node_class.instance_store_raid0, node_class.public_address);
         known(self) == known(other)
             && self.kubelet == other.kubelet
             && self.block_devices.len() == other.block_devices.len()

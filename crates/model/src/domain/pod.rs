@@ -493,14 +493,14 @@ mod tests {
     }
 
     #[test]
-    fn limits_stand_in_for_requests_that_are_not_stated() {
+    fn missing_requests_default_to_limits() {
         let limited = Container { limits: Resources::cpu_memory(1_000, 2_000_000_000), ..Container::default() };
         let pod = PodSpec { containers: vec![limited], ..PodSpec::default() };
         assert_eq!(pod.requests().to_string(), "cpu 1, memory 1953125Ki, pods 1");
     }
 
     #[test]
-    fn requests_are_the_larger_of_the_init_peak_and_the_running_sum() {
+    fn pod_request_is_max_of_init_and_sum() {
         let pod = PodSpec {
             containers: vec![container(100, 10)],
             init_containers: vec![

@@ -117,9 +117,9 @@ impl ResourceQuota {
         self.scopes.iter().all(|scope| match scope {
             QuotaScope::Terminating(ends) => !ends,
             QuotaScope::BestEffort(wanted) => is_best_effort(template) == *wanted,
-            QuotaScope::PriorityClass(names) => {
-                template.priority_class.is_some_and(|priority_class| names.is_empty() || names.contains(&priority_class))
-            }
+            QuotaScope::PriorityClass(names) => template
+                .priority_class
+                .is_some_and(|priority_class| names.is_empty() || names.contains(&priority_class)),
         })
     }
 
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn every_container_has_to_state_what_a_quota_on_cpu_or_memory_is_for() {
+    fn cpu_quota_requires_requests_of_every_container() {
         let init = container("init", Resources::cpu_memory(10, 10));
         let containers = vec![container("app", Resources::cpu_memory(300, 10)), container("log", Resources::new())];
         let mut pod = PodSpec {
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_grows_is_held_against_what_is_left_and_one_that_shrinks_is_not() {
+    fn quota_checks_growing_but_not_shrinking_pods() {
         let of = |cpu_milli| PodSpec {
             containers: vec![container("app", Resources::cpu_memory(cpu_milli, 10))],
             ..PodSpec::default()
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pod_does_not_raise_is_not_looked_at() {
+    fn quota_ignores_resources_the_pod_does_not_raise() {
         let memory = Resources::new().with(crate::domain::ResourceName::MEMORY, 10);
         let pod = PodSpec { pod_requests: Some(memory), ..PodSpec::default() };
         let used = Charge { requests: Resources::cpu_memory(2_000, 10), ..Charge::default() };

@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn an_undefined_label_is_compatible_only_if_allowed_or_excluded() {
+    fn undefined_label_needs_permission_or_exclusion() {
         let pool = Requirements::new();
         let asks: Requirements = [requirement(Operator::In, &["a"])].into_iter().collect();
         let excludes: Requirements = [requirement(Operator::NotIn, &["a"])].into_iter().collect();

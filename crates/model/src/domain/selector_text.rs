@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again_and_the_same_in_another_order_is_the_same() {
+    fn selector_text_round_trips_in_any_order() {
         for text in ["", "app=web", "app=web,!canary,tier in (back,front)", "app!=web,tier notin (a,b),x"] {
             assert_eq!(parse_selector(text).unwrap().to_string(), text);
         }

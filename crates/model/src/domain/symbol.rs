@@ -314,7 +314,7 @@ mod tests {
     use super::{Symbol, well_known};
 
     #[test]
-    fn equal_texts_are_one_symbol_and_order_is_by_text() {
+    fn equal_texts_are_one_symbol_sorted_by_text() {
         let late = Symbol::new("a-later-interned-text");
         assert_eq!(late, Symbol::new("a-later-interned-text"));
         assert!(late < Symbol::new("b"));
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_readable_from_a_thread_that_never_saw_it() {
+    fn symbol_text_is_readable_from_other_threads() {
         let symbol = Symbol::new("made-here-read-there");
         let read = std::thread::spawn(move || symbol.as_str()).join();
         assert_eq!(read.ok(), Some("made-here-read-there"));

@@ -19,7 +19,9 @@ pub enum TaintEffect {
 impl TaintEffect {
     /// The effect that Kubernetes calls so.
     pub fn named(name: &str) -> Option<Self> {
-        [Self::NoSchedule, Self::PreferNoSchedule, Self::NoExecute].into_iter().find(|noschedule| noschedule.as_str() == name)
+        [Self::NoSchedule, Self::PreferNoSchedule, Self::NoExecute]
+            .into_iter()
+            .find(|noschedule| noschedule.as_str() == name)
     }
 
     /// The effect as Kubernetes writes it.

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_a_term_narrow_its_selector_by_the_labels_of_its_own_pod() {
+    fn match_label_keys_narrow_selector_to_pod_labels() {
         let tenant = |name: &str| Labels::new().with("tenant", name);
         let means =
             |term: &PodAffinityTerm, labels: &Labels, other: &Labels| term.selector_of(labels).unwrap().matches(other);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dump_has_in_the_selector_already_is_not_added_again() {
+    fn match_label_keys_are_not_added_twice() {
         let labels = Labels::new().with("tenant", "x");
         let mut term = term(&["tenant"], &[]);
         term.selector = term.selector_of(&labels).map(std::borrow::Cow::into_owned);

@@ -337,7 +337,9 @@ impl Storage {
 
     /// The VolumeAttributesClass called `name`, if it is for volumes of the driver.
     pub fn attributes(&self, name: Option<Symbol>, driver: Option<Symbol>) -> Option<&VolumeAttributesClass> {
-        self.attribute_classes.iter().find(|attribute_class| Some(attribute_class.name) == name && Some(attribute_class.driver) == driver)
+        self.attribute_classes
+            .iter()
+            .find(|attribute_class| Some(attribute_class.name) == name && Some(attribute_class.driver) == driver)
     }
 
     /// What a volume is billed by.

@@ -81,7 +81,7 @@ mod tests {
     use super::{counted, refusal, rounded};
 
     #[test]
-    fn a_number_is_no_longer_than_it_says_something() {
+    fn numbers_keep_only_significant_digits() {
         let told = [0.0, 0.0049, 0.5, 2.504, 33.333_333, 100.4, 1_234.567].map(rounded);
         assert_eq!(told, ["0", "0.005", "0.5", "2.5", "33.3", "100", "1,235"]);
     }

@@ -32,8 +32,9 @@ impl Selector {
     /// Whether it fits a pod.
     pub fn fits(&self, namespace: &str, labels: &Labels) -> bool {
         let has = |(key, value): &(String, String)| {
-            let fits =
-                |pair: (Symbol, Symbol)| matches_pattern(key, pair.0.as_str()) && matches_pattern(value, pair.1.as_str());
+            let fits = |pair: (Symbol, Symbol)| {
+                matches_pattern(key, pair.0.as_str()) && matches_pattern(value, pair.1.as_str())
+            };
             labels.iter().any(fits)
         };
         matches_pattern(&self.namespace, namespace) && self.labels.iter().all(has)

@@ -19,7 +19,7 @@ fn billed(spec: &PodSpec) -> String {
 }
 
 #[test]
-fn sizes_are_those_of_the_table_after_256_mb_more() {
+fn fargate_sizes_include_256_mb_overhead() {
     for (cpu, memory, expected) in [
         (0, 0, "0.25vCPU 0.5GB"),
         (250, 256, "0.25vCPU 0.5GB"),
@@ -38,7 +38,7 @@ fn sizes_are_those_of_the_table_after_256_mb_more() {
 }
 
 #[test]
-fn an_init_container_counts_where_it_is_larger_and_a_sidecar_beside_the_others() {
+fn fargate_init_uses_maximum_and_sidecar_is_added() {
     let mut spec = pod(500, 512);
     spec.init_containers.push(InitContainer { container: container(2_000, 256), sidecar: false });
     assert_eq!(billed(&spec), "2vCPU 4GB");
@@ -63,7 +63,7 @@ fn profile(name: &str, namespace: &str, labels: &[(&str, &str)]) -> Profile {
 }
 
 #[test]
-fn of_several_profiles_the_first_by_name_takes_a_pod_unless_it_asks_for_another() {
+fn first_fargate_profile_by_name_wins() {
     let profiles =
         [profile("prod-workload", "prod", &[]), profile("beta-workload", "prod", &[]), profile("other", "x", &[])];
     let name = |labels: &Labels| chosen(&profiles, "prod", labels).map(|item| item.name.as_str());
@@ -83,7 +83,7 @@ fn patterns_of_namespaces_stand_for_whole_names() {
 }
 
 #[test]
-fn a_pod_must_have_all_labels_of_a_selector() {
+fn fargate_selector_requires_all_labels() {
     let profiles = [profile("web", "shop", &[("app", "a"), ("tier", "front*")])];
     let labels = |tier: &str| {
         Labels::new().with(Symbol::new("app"), Symbol::new("a")).with(Symbol::new("tier"), Symbol::new(tier))
@@ -108,8 +108,9 @@ fn what_fargate_does_not_run_is_named() {
     assert_eq!(with(&|own| own.containers[0].privileged = true), Some(Unsupported::Privileged));
     let gpu = |pod_spec: &mut PodSpec| pod_spec.containers[0].requests.set(ResourceName::NVIDIA_GPU, 1);
     assert_eq!(with(&gpu), Some(Unsupported::Device));
-    let select =
-        |key: Symbol, value: &'static str| move |pod_spec: &mut PodSpec| pod_spec.node_selector.set(key, Symbol::new(value));
+    let select = |key: Symbol, value: &'static str| {
+        move |pod_spec: &mut PodSpec| pod_spec.node_selector.set(key, Symbol::new(value))
+    };
     assert_eq!(with(&select(well_known::ARCH, "arm64")), Some(Unsupported::Architecture));
     assert_eq!(with(&select(well_known::ARCH, "amd64")), None);
     assert_eq!(with(&select(well_known::OS, "windows")), Some(Unsupported::Windows));
@@ -117,7 +118,7 @@ fn what_fargate_does_not_run_is_named() {
 }
 
 #[test]
-fn twenty_of_a_hundred_pods_start_at_once_and_the_last_four_seconds_later() {
+fn fargate_launch_rate_delays_pods_beyond_burst() {
     let mut rate = LaunchRate::new(20, 20);
     let tokens: Vec<i64> = (0..100).map(|_| (rate.take(SimTime::ZERO) - SimTime::ZERO).as_micros() / 1_000).collect();
     assert!(tokens[..20].iter().all(|at| *at == 0));
@@ -132,7 +133,7 @@ fn the_annotation_is_as_the_guide_prints_it() {
 }
 
 #[test]
-fn what_stands_beside_the_containers_counts_for_the_size() {
+fn added_overhead_counts_for_fargate_size() {
     let spec = pod(900, 1_800);
     let beside = Resources::cpu_memory(200, 128 << 20);
     let shown = |beside: &Resources| size(&spec, beside).unwrap().to_string();

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_very_long_line_is_clipped_around_the_place() {
+    fn long_error_line_is_clipped_around_error() {
         let text = format!("{}WRONG{}", "a".repeat(5_000), "b".repeat(5_000));
         let place = Place::new("a.yaml", &text, 5_000, 5);
         assert_eq!(place.column, 5_001);

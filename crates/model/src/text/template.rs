@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_that_is_no_yaml_is_told_to_be_one() {
+    fn unrendered_template_error_names_the_template() {
         for text in [
             "metadata:\n  name: {{ include \"chart.fullname\" . }}\n",
             "{{- if .Values.enabled }}\na: b\n{{- end }}\n",
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_left_open_is_told_to_be_so() {
+    fn unresolved_variable_error_names_the_variable() {
         let source = Source::new("a.yaml", "open: ${SIZE}\nhelm: \"{{ .Values.size }}\"\nwrong: many\n");
         let documents = parse(&source, &Variables::new(), &Limits::default()).unwrap();
         let reader = Reader::new(Some(&source));

@@ -531,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scalar_keeps_its_text_and_whether_it_was_quoted() {
+    fn scalar_keeps_text_and_quoting() {
         read("a: [1.20, \"1.20\", ~, null, '']", |documents| {
             let items = documents[0].get("a").map(Node::items).unwrap_or_default();
             assert_eq!(items[0].kind, NodeKind::Scalar { text: "1.20".into(), plain: true });
@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_plain_merge_key_merges_and_only_maps_are_merged() {
+    fn only_plain_merge_key_merges_maps() {
         read("'<<': 5\n", |documents| {
             assert_eq!(documents[0].get("<<").and_then(Node::as_text), Some("5"));
         });
@@ -569,7 +569,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_given_twice_is_refused_and_both_places_are_named() {
+    fn duplicate_key_error_shows_both_places() {
         let error = refused("a: 1\nb: 2\na: 3\n");
         assert_eq!(error.message(), "the key `a` is given twice");
         assert_eq!(error.place().map(|p| (p.line, p.column)), Some((3, 1)));
@@ -591,7 +591,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_filled_in_and_unknown_ones_are_left() {
+    fn known_variables_are_replaced_and_unknown_kept() {
         let source = Source::new("a.yaml", "kubernetes.io/cluster/${NAME}: \"${NAME}-x-${OTHER}-${\"");
         let variables = Variables::from([("NAME".to_owned(), "demo".to_owned())]);
         let documents = parse(&source, &variables, &Limits::default()).unwrap();

@@ -126,7 +126,7 @@ mod tests {
     use super::{instance_type, without_region};
 
     #[test]
-    fn the_prefix_of_a_region_goes_and_nothing_else() {
+    fn usage_type_drops_only_region_prefix() {
         for (whole, rest) in [
             ("USW2-BoxUsage:m5.large", "BoxUsage:m5.large"),
             ("EU-SpotUsage:c5.xlarge", "SpotUsage:c5.xlarge"),

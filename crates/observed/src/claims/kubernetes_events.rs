@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pull_is_read_with_and_without_its_size() {
+    fn image_pull_event_reads_optional_size() {
         let new = "Successfully pulled image \"a/b:1\" in 7.320s (7.620s including waiting). Image size: 300 bytes.";
         assert_eq!(pulled(new), Some(("a/b:1".to_owned(), 7.32, Some(300.0))));
         let old = "Successfully pulled image \"a/b:1\" in 850ms (850ms including waiting)";

@@ -126,8 +126,10 @@ mod tests {
 
     fn claim(line: &str) -> Option<String> {
         let fields = fields(line)?;
-        let this_text = text(&fields, &["NodeClaim", "name"]).or_else(|| text(&fields, &["nodeclaim"])).map(str::to_owned);
-        this_text.filter(|_| text(&fields, &["message"]) == Some("launched nodeclaim") && text(&fields, &["time"]).is_some())
+        let this_text =
+            text(&fields, &["NodeClaim", "name"]).or_else(|| text(&fields, &["nodeclaim"])).map(str::to_owned);
+        this_text
+            .filter(|_| text(&fields, &["message"]) == Some("launched nodeclaim") && text(&fields, &["time"]).is_some())
     }
 
     #[test]
@@ -159,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_of_log_stores_give_their_lines_in_order() {
+    fn log_store_responses_yield_ordered_lines() {
         let quoted = serde_json::to_string(LINE).unwrap();
         let later = serde_json::to_string(&LINE.replace("a-1", "b-2")).unwrap();
         for answer in [

@@ -135,7 +135,8 @@ fn reclaims(ledger: &mut Ledger, path: &Path, start: Instant) -> Result<(), Inpu
     }
     let counted = |wanted: &str| -> Vec<Instant> {
         let this_row = rows.iter().filter(|row| what(row, &[wanted]));
-        let this_row = this_row.filter(|row| cell(row, "reason").is_some_and(|word| End::from_word(word) == End::Interrupted));
+        let this_row =
+            this_row.filter(|row| cell(row, "reason").is_some_and(|word| End::from_word(word) == End::Interrupted));
         let times = this_row.filter_map(|row| Some((seconds(row, "at_seconds")?, seconds(row, "count")?)));
         let each = |(at, count): (f64, f64)| std::iter::repeat_n(start.plus_seconds(at), libm::round(count) as usize);
         times.flat_map(each).collect()

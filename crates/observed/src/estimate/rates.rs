@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn events_that_come_together_count_each_and_are_less_sure() {
+    fn clustered_events_widen_rate_uncertainty() {
         let apart: Vec<(&str, f64)> = (0..40).map(|number| ("a", f64::from(number) * 3_600.0)).collect();
         let together: Vec<(&str, f64)> = (0..40).map(|number| ("a", f64::from(number / 10) * 3_600.0)).collect();
         let (apart, together) = (groups(&apart, 60.0), groups(&together, 60.0));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn pools_that_differ_make_a_weak_prior_and_equal_ones_a_strong_one() {
+    fn differing_pools_give_weak_prior() {
         let pools = |events: [usize; 6]| events.map(|events| Exposed { hours: 1_000.0, events });
         let unlike = empirical_bayes(&pools([1, 2, 40, 1, 3, 35])).unwrap();
         let alike = empirical_bayes(&pools([10, 11, 9, 10, 12, 10])).unwrap();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn events_of_one_pool_and_minute_are_one_group() {
+    fn nearby_events_form_one_group() {
         let events = [("a", 0.0), ("a", 50.0), ("b", 55.0), ("a", 100.0), ("a", 500.0)];
         let groups = groups(&events, 60.0);
         assert_eq!((groups.groups, groups.largest, groups.events), (3, 3, 5));

@@ -58,7 +58,7 @@ mod tests {
     use super::{Lifetime, survival};
 
     #[test]
-    fn what_leaves_for_another_reason_counts_as_long_as_it_was_seen() {
+    fn other_departures_censor_survival_times() {
         let life = |until, event| Lifetime { from: 0.0, until, event };
         let lives = [life(1.0, true), life(2.0, false), life(3.0, true), life(4.0, false)];
         let shares: Vec<f64> = survival(&lives, &[0.5, 1.0, 3.0]).iter().map(|at| at.share).collect();

@@ -41,8 +41,11 @@ fn sharpened(rates: &[f64], width: usize) -> Vec<f64> {
     let mut sharp = rates.to_vec();
     for _ in 0..ROUNDS {
         let blurred = blurred(&sharp, width);
-        let ratios: Vec<f64> =
-            rates.iter().zip(&blurred).map(|(rate, blurred)| if *blurred > 0.0 { rate / blurred } else { 1.0 }).collect();
+        let ratios: Vec<f64> = rates
+            .iter()
+            .zip(&blurred)
+            .map(|(rate, blurred)| if *blurred > 0.0 { rate / blurred } else { 1.0 })
+            .collect();
         let ratios = self::blurred(&ratios, width);
         sharp.iter_mut().zip(ratios).for_each(|(item, ratio)| *item *= ratio);
     }
@@ -99,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_over_a_step_are_only_moved_and_gaps_stay() {
+    fn step_rates_are_shifted_and_gaps_stay() {
         let points = [(300, 1.0), (600, 3.0), (900, 2.0)];
         assert_eq!(unblurred(&points, 300), [(0, 1.0), (300, 3.0), (600, 2.0)]);
         let few = [(0, 1.0), (60, 1.0), (60_000, 9.0)];

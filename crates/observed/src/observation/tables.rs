@@ -386,7 +386,8 @@ pub(super) fn read<R: Row>(bytes: &[u8], file: &str) -> Result<Vec<R>, InputErro
         InputError::new(format!("{file}:{line}: is not a table of comma-separated values: {error}"))
     };
     let header = reader.headers().map_err(|error| broken(&error))?.clone();
-    let places: Vec<Option<usize>> = R::COLUMNS.iter().map(|name| header.iter().position(|item| item == *name)).collect();
+    let places: Vec<Option<usize>> =
+        R::COLUMNS.iter().map(|name| header.iter().position(|item| item == *name)).collect();
     if places.first().is_none_or(Option::is_none) {
         return Err(InputError::new(format!("{file}:1: the header has no column `{}`", R::COLUMNS[0]))
             .help(format!("the columns are {}", R::COLUMNS.join(", "))));

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn disorder_is_put_right_and_said_and_contradictions_are_refused() {
+    fn unordered_samples_are_sorted_and_conflicts_rejected() {
         let answer = Answer::read(&matrix(r#"[{"metric":{},"values":[[2,"5"],[1,"4"],[2,"5"]]}]"#), "a.json").unwrap();
         assert_eq!(answer.series[0].samples.iter().map(|sample| sample.at).collect::<Vec<_>>(), [1_000_000, 2_000_000]);
         assert_eq!(answer.repairs, ["1 samples out of order, sorted", "1 samples that were there twice, taken once"]);
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_that_is_no_number_is_named_unless_the_answer_was_cut_off() {
+    fn non_numeric_sample_is_named_in_error() {
         let bad = r#"[{"metric":{},"values":[[1,"2"],[2.5,"two\u0021"]]}]"#;
         assert_eq!(error(&matrix(bad)), "a.json: the sample `two!` at 2.5 is not a number");
         let text = matrix(bad);
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn the_labels_of_a_series_win_over_those_of_its_target() {
+    fn series_labels_override_target_labels() {
         let text = matrix(r#"[{"metric":{"namespace":"monitoring","exported_namespace":"shop"},"values":[]}]"#);
         assert_eq!(Answer::read(&text, "a.json").unwrap().series[0].label("namespace"), "shop");
     }

@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn a_match_of_the_user_is_in_every_selector_and_its_label_in_no_grouping() {
+    fn user_matcher_is_in_every_query_selector() {
         let plan = Plan { matchers: vec!["cluster=\"x\"".to_owned()], ..plan() };
         for query in plan.queries().queries {
             let selectors = selectors(&query.query);
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn replicas_of_a_prometheus_count_once_in_every_sum() {
+    fn prometheus_replicas_count_once_in_sums() {
         let plan = Plan { replica_labels: vec!["prometheus_replica".to_owned()], ..plan() };
         // Whether a family is there at all is no sum, whatever its metrics are called.
         let sums = |query: &&super::Query| query.query.contains("sum") && query.role() != FAMILIES_ROLE;
@@ -461,19 +461,21 @@ mod tests {
     }
 
     #[test]
-    fn every_file_has_a_name_of_its_own_and_every_wanted_quantity_is_asked_for() {
+    fn every_query_has_unique_file_and_metric() {
         let list = plan().queries();
         let names: BTreeSet<&str> = list.queries.iter().map(|query| query.file.as_str()).collect();
         assert_eq!(names.len(), list.queries.len());
         let roles: BTreeSet<&str> = list.queries.iter().map(super::Query::role).collect();
         for wanted in WANTED {
-            let asked = |role: &&str| roles.iter().any(|this_role| this_role == role || this_role.starts_with(&format!("{role}_")));
+            let asked = |role: &&str| {
+                roles.iter().any(|this_role| this_role == role || this_role.starts_with(&format!("{role}_")))
+            };
             assert!(wanted.roles.iter().any(asked), "{}", wanted.quantity);
         }
     }
 
     #[test]
-    fn what_would_break_out_of_a_selector_is_refused() {
+    fn matchers_breaking_the_selector_are_rejected() {
         let with = |matcher: &str| Plan { matchers: vec![matcher.to_owned()], ..plan() }.check();
         assert!(with("cluster=\"x\"").is_ok() && with("cluster!~\"x|y\"").is_ok());
         assert!(with("cluster").is_err() && with("a=\"x\"} or up{b=\"\"").is_err() && with("=\"x\"").is_err());

@@ -5,6 +5,7 @@
 //!
 //! What must not live here: how a table is written ([`crate::observation`]), what is asked ([`super::catalogue`]).
 
+mod answer_reader;
 mod checks;
 mod counters;
 mod curves;
@@ -14,7 +15,6 @@ mod owners;
 mod placements;
 mod pods;
 mod span;
-mod answer_reader;
 mod workloads;
 
 pub use self::pods::waits_of;
@@ -22,8 +22,8 @@ pub use self::pods::waits_of;
 use nodecast_model::domain::SimTime;
 use nodecast_model::text::InputError;
 
-use self::span::Span;
 use self::answer_reader::AnswerReader;
+use self::span::Span;
 use super::answer::{Answer, Sample, Series};
 use super::catalogue::WANTED;
 use super::saved::{Answers, SavedQuery};

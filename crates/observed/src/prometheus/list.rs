@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_keep_to_the_limit_and_hold_every_instant_once() {
+    fn query_pieces_respect_limit_and_cover_once() {
         for (points, step) in [(1, 60), (10_999, 60), (11_000, 60), (11_001, 60), (40_320, 60), (22_000, 3_600)] {
             let whole = query(points, step);
             let pieces = whole.clone().pieces(POINTS_MAX);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_read_as_it_is_written_and_leads_nowhere_else() {
+    fn query_list_round_trips_and_rejects_unsafe_paths() {
         let list = QueryList { queries: vec![query(3, 60)] };
         assert_eq!(QueryList::read(&list.to_json(), "queries.json").unwrap(), list);
         for file in ["../x.json", ".x", "a/b.json", "queries.json"] {
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_quotes_what_a_shell_would_take_apart() {
+    fn shell_script_quotes_special_characters() {
         let mut query = query(1, 60);
         query.query = "up{job='a$b'}".to_owned();
         let script = QueryList { queries: vec![query] }.shell_script();

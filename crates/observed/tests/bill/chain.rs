@@ -47,7 +47,7 @@ fn text(chain: &Chain) -> String {
 }
 
 #[test]
-fn links_lead_exactly_from_one_bill_to_the_other() {
+fn bill_links_bridge_observed_and_simulated_bill() {
     let observed = ComparedBill::amortised(&totals_of(shop_prod(), &[CUR]));
     let chain = chain(&observed, &simulated());
     let links: Amount = chain.links.iter().map(|link| link.amount).sum();

@@ -61,12 +61,12 @@ fn the_day_in_focus() {
 
 #[cfg(feature = "parquet")]
 #[test]
-fn the_day_in_parquet_is_the_day_in_csv() {
+fn parquet_and_csv_bill_totals_match() {
     assert_eq!(totals_of(shop_prod(), &[super::CUR_PARQUET]), totals_of(shop_prod(), &[CUR]));
 }
 
 #[test]
-fn both_formats_have_the_same_hours_and_spot_prices() {
+fn cur_and_focus_have_equal_hours_and_prices() {
     let (cur, focus) = (totals_of(shop_prod(), &[CUR]), totals_of(shop_prod(), &[FOCUS]));
     assert_eq!(cur.spot, focus.spot);
     assert_eq!(cur.days.keys().collect::<Vec<_>>(), focus.days.keys().collect::<Vec<_>>());
@@ -144,7 +144,7 @@ fn turned(text: &str, keep: impl Fn(&str) -> bool) -> String {
 }
 
 #[test]
-fn a_line_counts_once_whatever_columns_a_file_has_and_in_which_order() {
+fn bill_line_counts_once_for_any_column_order() {
     let text = text_of(CUR);
     let once = totals_of_texts(std::slice::from_ref(&text));
     let twice = totals_of_texts(&[text.clone(), turned(&text, |name| name != "line_item_operation")]);
@@ -152,7 +152,7 @@ fn a_line_counts_once_whatever_columns_a_file_has_and_in_which_order() {
 }
 
 #[test]
-fn lines_without_an_id_are_as_many_as_one_file_has_of_them() {
+fn lines_without_id_are_deduplicated_per_file() {
     // As the lines of two volumes are alike where resources are left out.
     let text = text_of(FOCUS);
     let (_, body) = text.split_once('\n').unwrap();
@@ -164,7 +164,7 @@ fn lines_without_an_id_are_as_many_as_one_file_has_of_them() {
 }
 
 #[test]
-fn hours_of_nodes_are_counted_where_the_export_has_no_unit() {
+fn node_hours_are_counted_without_unit_column() {
     let text = text_of(CUR);
     let without = totals_of_texts(&[turned(&text, |name| name != "pricing_unit")]);
     assert_eq!(without.nodes, totals_of_texts(&[text]).nodes);

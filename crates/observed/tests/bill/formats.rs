@@ -11,7 +11,7 @@ fn amount(text: &str) -> Amount {
 }
 
 #[test]
-fn formats_are_told_by_their_header_and_not_by_their_name() {
+fn bill_format_is_detected_by_header() {
     for (file, format) in [
         (CUR, Format::Cur2),
         (FOCUS, Format::Focus("1.2")),
@@ -43,7 +43,7 @@ fn parquet_holds_the_same_lines_as_csv() {
 
 #[cfg(not(feature = "parquet"))]
 #[test]
-fn without_the_reader_of_parquet_a_way_out_is_given() {
+fn missing_parquet_support_suggests_csv() {
     let error = lines_of("a", &bytes_of(CUR_PARQUET)).unwrap_err();
     assert!(error.way_out().unwrap().contains("gzip - text/csv"));
 }
@@ -73,7 +73,7 @@ fn text_instant(text: &str) -> jiff::Timestamp {
 }
 
 #[test]
-fn windows_and_accounts_leave_rows_out_and_count_them() {
+fn window_and_account_filters_count_excluded_rows() {
     let window = (text_instant("2026-10-13T15:00:00Z"), text_instant("2026-10-13T16:00:00Z"));
     let mut options = ReadOptions { window: Some(window), ..ReadOptions::default() };
     options.accounts.insert("111122223333".to_owned());
@@ -107,7 +107,7 @@ fn columns_and_rows_may_come_in_any_order() {
 }
 
 #[test]
-fn a_byte_order_mark_and_windows_line_ends_change_nothing() {
+fn bom_and_crlf_do_not_change_bill() {
     let text = format!("\u{feff}{}", text_of(CUR).replace('\n', "\r\n"));
     assert_eq!(lines_of("a", text.as_bytes()).unwrap(), lines_of("a", text_of(CUR).as_bytes()).unwrap());
 }
@@ -280,7 +280,7 @@ fn every_type_of_line_amortises_by_its_rule() {
 }
 
 #[test]
-fn shares_of_pods_negotiated_prices_and_regions_are_read() {
+fn pod_split_lines_and_net_prices_are_read() {
     let more = ["split_line_item_parent_resource_id", "line_item_net_unblended_cost", "line_item_availability_zone"];
     let text = report(
         &more,
@@ -301,7 +301,7 @@ fn shares_of_pods_negotiated_prices_and_regions_are_read() {
 }
 
 #[test]
-fn tables_of_athena_have_a_column_for_each_tag() {
+fn athena_tables_have_one_column_per_tag() {
     let (header, rest) =
         report(&[], &[]).split_once('\n').map(|(header, rest)| (header.to_owned(), rest.to_owned())).unwrap();
     assert!(rest.is_empty());
@@ -339,7 +339,7 @@ fn allocations_of_opencost_are_read() {
 }
 
 #[test]
-fn assets_of_kubecost_are_read_as_a_list_of_sets_or_one() {
+fn kubecost_assets_read_as_list_or_single_set() {
     let text = String::from_utf8(bytes_of("assets-2026-10-13.json")).unwrap();
     let Contents::Assets(assets) = lines_of("a", text.as_bytes()).unwrap().1 else { panic!() };
     let nodes: Vec<&Asset> = assets.iter().filter(|asset| asset.node.is_some()).collect();
@@ -365,7 +365,7 @@ fn answer(sets: &[&str]) -> String {
 const DAY: &str = r#""window":{"start":"2026-10-13T00:00:00Z","end":"2026-10-14T00:00:00Z"}"#;
 
 #[test]
-fn allocations_come_in_steps_with_nothing_for_what_was_not_measured() {
+fn kubecost_allocations_skip_unmeasured_values() {
     let one = |name: &str, more: &str| format!(r#"{{"{name}":{{{DAY},"totalCost":1.5e-7{more}}}}}"#);
     let sets = [
         one("shop", r#","cpuCost":0.5,"cpuCostAdjustment":-0.125,"ramCost":null"#),
@@ -381,7 +381,7 @@ fn allocations_come_in_steps_with_nothing_for_what_was_not_measured() {
 }
 
 #[test]
-fn whether_a_node_is_spot_is_a_number_or_a_truth_value() {
+fn kubecost_spot_flag_reads_number_or_boolean() {
     for (stated, spot) in [("0", false), ("1", true), ("0.4", true), ("true", true), ("false", false), ("null", false)]
     {
         let text = answer(&[&format!(r#"{{"n":{{"type":"Node","preemptible":{stated},{DAY},"totalCost":1}}}}"#)]);

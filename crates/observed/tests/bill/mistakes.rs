@@ -127,7 +127,7 @@ fn a_share_that_is_none() {
 }
 
 #[test]
-fn lines_are_counted_alike_with_both_kinds_of_line_end() {
+fn error_line_numbers_match_for_crlf_and_lf() {
     let text = text_of(CUR).replace('\r', "");
     let spoilt: Vec<&str> = text.lines().take(4).collect();
     let spoilt = spoilt.join("\n") + "\nhalf a row";

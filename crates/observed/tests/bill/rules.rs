@@ -66,7 +66,7 @@ fn rule_of(cluster: &Cluster, charge: BillLine) -> Option<Rule> {
 }
 
 #[test]
-fn a_line_is_the_clusters_by_the_first_rule_that_fits() {
+fn first_matching_rule_assigns_line_to_cluster() {
     let mut cluster = shop_prod();
     cluster.resources.insert("i-1".to_owned());
     cluster.node_pools.insert("default".to_owned());
@@ -102,7 +102,7 @@ fn a_line_is_the_clusters_by_the_first_rule_that_fits() {
 }
 
 #[test]
-fn names_with_capitals_are_met_however_the_export_spells_them() {
+fn capitalised_cluster_names_match_any_tag_spelling() {
     let cluster = Cluster { name: "ShopProd".to_owned(), ..Cluster::default() };
     for key in [
         "user_kubernetes_io_cluster_shop_prod",
@@ -127,7 +127,7 @@ fn a_share_leaves_the_rest_to_others() {
 }
 
 #[test]
-fn tax_credits_refunds_and_support_are_listed_and_left_out() {
+fn tax_credits_refunds_and_support_are_excluded() {
     let tag = [("aws_eks_cluster_name", "shop-prod")];
     let kinds = [ChargeKind::Tax, ChargeKind::Credit, ChargeKind::Refund, ChargeKind::Support, ChargeKind::Usage];
     let lines = kinds.clone().map(|kind| BillLine { kind, ..line("BoxUsage:m5.large", "i-2", &tag) });
@@ -138,7 +138,7 @@ fn tax_credits_refunds_and_support_are_listed_and_left_out() {
 }
 
 #[test]
-fn shares_of_pods_repeat_their_node_and_are_in_no_sum() {
+fn pod_split_lines_are_not_summed_twice() {
     let tag = [("aws_eks_cluster_name", "shop-prod")];
     let pod = BillLine { kind: ChargeKind::PodShare, ..line("EKS-EC2-vCPU-Hours", "i-2", &tag) };
     let totals = taken(shop_prod(), &[line("BoxUsage:m5.large", "i-2", &tag), pod]);
@@ -146,7 +146,7 @@ fn shares_of_pods_repeat_their_node_and_are_in_no_sum() {
 }
 
 #[test]
-fn an_unknown_usage_type_is_a_group_of_its_own() {
+fn unknown_usage_type_forms_separate_group() {
     let tag = [("aws_eks_cluster_name", "shop-prod")];
     let totals = taken(shop_prod(), &[line("PublicIPv4:IdleAddress", "a", &tag), line("EBS:SnapshotUsage", "s", &tag)]);
     let groups: BTreeMap<String, Amount> =

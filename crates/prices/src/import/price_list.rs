@@ -19,7 +19,11 @@ const WANTED: [(&str, &str, &str); 4] = [
 /// A product of `aws pricing get-products --service-code AmazonEC2`.
 pub(super) fn on_demand(record: &Value) -> Result<Fact, Reason> {
     let product = record.get("product").ok_or("without `product`")?;
-    if product.get("productFamily").and_then(Value::as_str).is_some_and(|product| !product.starts_with("Compute Instance")) {
+    if product
+        .get("productFamily")
+        .and_then(Value::as_str)
+        .is_some_and(|product| !product.starts_with("Compute Instance"))
+    {
         return Err("not an instance".into());
     }
     let attributes = product.get("attributes").ok_or("without `attributes`")?;
@@ -113,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_term_that_took_effect_last_counts_and_dates_the_price() {
+    fn latest_effective_term_sets_price_and_date() {
         let Ok(Fact::OnDemand { region, rate, date, .. }) = on_demand(&product()) else { panic!() };
         assert_eq!((region.as_str(), rate.as_nanos(), date.as_str()), ("eu-west-1", 170_000_000, "2026-11-01"));
         let mut dated = product();
@@ -122,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_plain_linux_is_left_out_with_its_reason() {
+    fn prices_other_than_plain_linux_are_excluded() {
         for (key, value, reason) in [
             ("operatingSystem", "Windows", "not for Linux"),
             ("tenancy", "Dedicated", "not on shared hardware"),

@@ -107,7 +107,7 @@ mod tests {
     use nodecast_model::domain::KubernetesVersion;
 
     #[test]
-    fn the_edge_of_the_tolerance_moved_inside_with_1_33() {
+    fn hpa_tolerance_edge_is_inside_since_1_33() {
         let bounds = Tolerance { up: 0.1, down: 0.1, by_distance: false };
         let distance = Tolerance { by_distance: true, ..bounds };
         assert!(bounds.contains(1.1) && !distance.contains(1.1));

@@ -86,7 +86,7 @@ fn external_pass(
 }
 
 #[test]
-fn an_empty_behavior_block_allows_one_replica_more_than_none() {
+fn empty_hpa_behavior_allows_one_extra_replica() {
     let without = autoscaler(1, 100, vec![cpu(10)], None);
     let with = autoscaler(1, 100, vec![cpu(10)], Some(Behavior::default()));
     assert_eq!(pass(&without, &mut HpaState::default(), 3, 900, at(0)).desired, 6);
@@ -94,7 +94,7 @@ fn an_empty_behavior_block_allows_one_replica_more_than_none() {
 }
 
 #[test]
-fn a_new_controller_cannot_shrink_its_target_for_300_seconds() {
+fn new_hpa_cannot_scale_down_for_300_seconds() {
     let hpa = autoscaler(1, 10, vec![cpu(50)], None);
     let mut state = HpaState::default();
     assert_eq!(pass(&hpa, &mut state, 4, 100, at(0)).desired, 4);
@@ -119,14 +119,14 @@ fn the_recommendation_log_reuses_its_slots() {
 }
 
 #[test]
-fn a_percentage_is_truncated_before_the_ratio_and_ceil_sees_binary_fractions() {
+fn utilization_is_truncated_before_hpa_ratio() {
     let hpa = autoscaler(1, 1_000, vec![cpu(100)], None);
     let mut state = HpaState { recommendations: Some(Vec::new()), ..HpaState::default() };
     assert_eq!(pass(&hpa, &mut state, 100, 550, at(0)).desired, 56);
 }
 
 #[test]
-fn the_event_names_the_metric_that_asked_for_most() {
+fn rescale_event_names_metric_with_highest_demand() {
     let hpa = autoscaler(1, 100, vec![cpu(50)], None);
     let decision = pass(&hpa, &mut HpaState::default(), 3, 100 * 10, at(0));
     let text = "New size: 6; reason: cpu resource utilization (percentage of request) above target";
@@ -147,7 +147,7 @@ fn a_failing_metric_vetoes_shrinking_and_says_why() {
 }
 
 #[test]
-fn up_to_1_36_a_target_without_replicas_is_left_alone_unless_the_minimum_is_zero() {
+fn hpa_1_36_needs_zero_minimum_to_wake() {
     let kept = autoscaler(1, 10, vec![external(1_000)], None);
     let mut state = HpaState::default();
     assert_eq!(external_pass(&kept, &mut state, 0, MetricReading::Series(&[5_000]), 36).desired, 0);
@@ -157,7 +157,7 @@ fn up_to_1_36_a_target_without_replicas_is_left_alone_unless_the_minimum_is_zero
 }
 
 #[test]
-fn from_1_37_only_a_target_that_this_controller_took_to_zero_is_woken() {
+fn hpa_1_37_wakes_only_targets_it_zeroed() {
     let hpa = autoscaler(0, 10, vec![external(1_000)], None);
     let mut by_hand = HpaState::default();
     assert_eq!(external_pass(&hpa, &mut by_hand, 0, MetricReading::Series(&[3_000]), 37).desired, 0);
@@ -169,7 +169,7 @@ fn from_1_37_only_a_target_that_this_controller_took_to_zero_is_woken() {
 }
 
 #[test]
-fn with_its_gate_off_a_controller_of_1_37_never_leaves_zero() {
+fn hpa_1_37_without_gate_stays_at_zero() {
     let hpa = autoscaler(0, 10, vec![external(1_000)], None);
     let mut state = HpaState { recommendations: Some(Vec::new()), ..HpaState::default() };
     state.conditions.scaled_to_zero.set(true, ConditionReason::ScaledToZero, at(0));
@@ -194,7 +194,7 @@ fn with_its_gate_off_a_controller_of_1_37_never_leaves_zero() {
 }
 
 #[test]
-fn a_minimum_raised_while_at_zero_is_reached_from_1_37() {
+fn hpa_1_37_leaves_zero_for_raised_minimum() {
     let mut state = HpaState { recommendations: Some(Vec::new()), ..HpaState::default() };
     let hpa = autoscaler(0, 10, vec![external(1_000)], Some(Behavior::default()));
     assert_eq!(external_pass(&hpa, &mut state, 2, MetricReading::Series(&[0]), 37).desired, 0);
@@ -204,7 +204,7 @@ fn a_minimum_raised_while_at_zero_is_reached_from_1_37() {
 }
 
 #[test]
-fn a_value_within_tolerance_pulls_an_average_value_target_to_the_pods_that_exist() {
+fn in_tolerance_average_value_keeps_existing_pod_count() {
     let hpa = autoscaler(1, 10, vec![external(1_000)], None);
     let view = HpaView {
         now: at(0),
@@ -249,7 +249,7 @@ fn any_behavior() -> impl Strategy<Value = Option<Behavior>> {
 
 proptest! {
     #[test]
-    fn a_count_that_changes_stays_within_the_bounds_of_the_specification(
+    fn hpa_replicas_stay_within_spec_bounds(
         min in 1_i32..20,
         extra in 0_i32..80,
         replicas in 1_i32..120,
@@ -270,7 +270,7 @@ proptest! {
     }
 
     #[test]
-    fn without_behavior_a_pass_never_more_than_doubles_or_reaches_four(
+    fn default_hpa_at_most_doubles_or_reaches_four(
         replicas in 1_i32..200,
         target in 1_i32..100,
         load in 0_i64..100_000,

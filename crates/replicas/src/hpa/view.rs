@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn sidecars_count_and_init_containers_that_end_do_not() {
+    fn requests_include_sidecars_but_not_init_containers() {
         let pod = PodSpec {
             containers: vec![container("app", 100), container("proxy", 20)],
             init_containers: vec![
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn pod_level_requests_replace_the_sum_but_not_a_containers_own() {
+    fn pod_level_requests_replace_only_the_sum() {
         let pod = PodSpec {
             containers: vec![container("app", 100)],
             pod_requests: Some(Resources::new().with(ResourceName::CPU, 400)),

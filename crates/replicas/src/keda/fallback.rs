@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_target_is_divided_among_the_ready_pods_and_truncated() {
+    fn fallback_value_is_divided_among_ready_pods() {
         assert_eq!(read(FallbackBehavior::Static, TriggerMetricType::Value), FallbackRead::Synthetic(8_333));
     }
 
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn with_a_formula_its_own_target_and_type_count_and_the_target_must_be_whole() {
+    fn formula_target_decides_fallback_and_must_be_whole() {
         let target = ScaleTargetRef { kind: Symbol::new("Deployment"), name: Symbol::new("web") };
         let metadata = Labels::new().with("queryValue", "50");
         let source = TriggerSource::read("datadog", &metadata, None).unwrap_or_else(|problem| panic!("{problem}"));

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_trigger_makes_arithmetic_fail_and_the_formula_may_be_nil() {
+    fn failed_trigger_is_nil_in_formula() {
         assert_eq!(value("gone"), Ok(None));
         let failed = value("gone + 1").map_err(|error| error.to_string());
         assert_eq!(failed, Err("+ needs a number, not nil".to_owned()));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_formula_that_is_nil_asks_for_the_fallback_replicas() {
+    fn nil_formula_uses_fallback_replicas() {
         let modifiers = ScalingModifiers {
             formula: "a".to_owned(),
             target: Quantity::from_nanos(2_500_000_000),

@@ -156,7 +156,12 @@ mod tests {
     use nodecast_model::domain::workload::JobSpec;
 
     fn job() -> ScaledJob {
-        ScaledJob::new(Symbol::new("jobs"), Symbol::new("batch"), JobSpec::from_template(Arc::new(PodSpec::default())), Vec::new())
+        ScaledJob::new(
+            Symbol::new("jobs"),
+            Symbol::new("batch"),
+            JobSpec::from_template(Arc::new(PodSpec::default())),
+            Vec::new(),
+        )
     }
 
     fn trigger(queue: f64, maximum: f64) -> JobTrigger {
@@ -164,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn an_active_trigger_with_an_empty_queue_makes_nothing_active_under_max() {
+    fn empty_queue_makes_scaled_job_inactive_under_max() {
         let demand = combine(&job(), &[trigger(0.0, 0.0)]);
         assert_eq!(demand, JobDemand { active: false, scale_to: 0, max_scale: 0 });
         let summed = ScaledJob { calculation: TriggerCalculation::Sum, ..job() };
@@ -172,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sum_is_limited_by_the_maximum_of_jobs() {
+    fn summed_job_demand_is_capped_at_maximum() {
         let summed = ScaledJob { calculation: TriggerCalculation::Sum, max_replica_count: 10, ..job() };
         let demand = combine(&summed, &[trigger(8.0, 8.0), trigger(7.5, 7.5)]);
         assert_eq!(demand, JobDemand { active: true, scale_to: 16, max_scale: 10 });

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn each_trigger_becomes_an_external_metric_named_after_it() {
+    fn each_trigger_becomes_named_external_metric() {
         let Some(hpa) = horizontal_pod_autoscaler(&object()) else { panic!("not paused") };
         let names: Vec<String> = hpa.metrics.iter().map(metric_name).collect();
         let selector = "(&LabelSelector{MatchLabels:map[string]string{scaledobject.keda.sh/name: web,},\
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_formula_leaves_one_metric_and_a_pause_leaves_no_autoscaler() {
+    fn formula_leaves_one_metric_and_pause_no_hpa() {
         let mut object = object();
         object.scaling_modifiers = Some(ScalingModifiers {
             formula: "a + b".to_owned(),

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fallback_of_zero_replicas_lets_a_failing_object_go_to_zero() {
+    fn zero_fallback_lets_failing_object_scale_to_zero() {
         let fallback = |replicas| Fallback { failure_threshold: 3, replicas, behavior: FallbackBehavior::Static };
         let failing = PollView { failed: true, ..view(4, false) };
         let zero = ScaledObject { fallback: Some(fallback(0)), ..object(Vec::new()) };
@@ -206,13 +206,13 @@ mod tests {
     }
 
     #[test]
-    fn a_target_at_zero_is_woken_even_if_another_trigger_fails() {
+    fn zero_target_wakes_despite_failing_trigger() {
         let decision = poll(&object(Vec::new()), &PollView { failed: true, ..view(0, true) });
         assert_eq!((decision.replicas, decision.refreshes_last_active, decision.ready), (1, true, None));
     }
 
     #[test]
-    fn an_object_that_was_never_active_waits_for_its_initial_cooldown_alone() {
+    fn never_active_object_waits_only_initial_cooldown() {
         let mut young = object(Vec::new());
         young.initial_cooldown_period = SimDuration::from_secs(10_000);
         assert_eq!(poll(&young, &view(3, false)).active, Some(ActiveReason::ScalerCooldown));
@@ -221,14 +221,14 @@ mod tests {
     }
 
     #[test]
-    fn cpu_and_memory_alone_are_always_active_and_beside_others_they_do_not_count() {
+    fn cpu_and_memory_triggers_are_active_only_alone() {
         let idle = TriggerState::default();
         assert!(is_active(&object(vec![trigger("cpu"), trigger("memory")]), &[idle, idle], None));
         assert!(!is_active(&object(vec![trigger("cpu"), trigger("aws-sqs-queue")]), &[idle, idle], None));
     }
 
     #[test]
-    fn a_formula_is_not_active_while_a_trigger_fails() {
+    fn formula_is_inactive_while_a_trigger_fails() {
         let with = object(vec![trigger("aws-sqs-queue")]);
         let failed = TriggerState { active: false, failed: true };
         assert!(is_active(&with, &[TriggerState::default()], Some(true)));

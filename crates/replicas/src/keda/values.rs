@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_without_an_offset_counts_by_the_reset_policy() {
+    fn missing_kafka_offset_follows_reset_policy() {
         let none = [(70, None)];
         assert_eq!(kafka(|_| (), &none), value(1, true));
         assert_eq!(kafka(|k| k.scale_to_zero_on_invalid_offset = true, &none), value(0, false));
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lag_is_cut_to_what_partitions_or_even_shares_allow() {
+    fn kafka_lag_is_capped_by_partitions_and_shares() {
         let lags = [(500, Some(0)), (12, Some(12)), (3, Some(3)), (9, Some(9))];
         assert_eq!(kafka(|_| (), &lags), value(40, true));
         assert_eq!(kafka(|k| k.limit_to_partitions_with_lag = true, &lags), value(10, true));

@@ -66,7 +66,7 @@ fn near(text: &str, expected: f64) {
 }
 
 #[test]
-fn an_instant_selector_takes_the_newest_sample_of_series_that_live() {
+fn instant_selector_takes_newest_live_sample() {
     let expected = [("app=web,pod=a", 230.0), ("app=web,pod=b", 460.0)].map(|(l, v)| (l.to_owned(), v));
     assert_eq!(ask("requests_total{app=\"web\"}"), expected);
     near("sum(requests_total{app=~\"w.*\"})", 690.0);
@@ -79,7 +79,7 @@ fn an_instant_selector_takes_the_newest_sample_of_series_that_live() {
 }
 
 #[test]
-fn the_lookback_is_five_minutes_and_open_on_the_left() {
+fn promql_lookback_is_five_minutes_left_open() {
     let query = Query::parse("requests_total{pod=\"c\"}").unwrap_or_else(|error| panic!("{error}"));
     let found = |secs| match query.evaluate(&fixture(), at(secs)) {
         Ok(QueryValue::Vector(elements)) => elements.len(),
@@ -89,7 +89,7 @@ fn the_lookback_is_five_minutes_and_open_on_the_left() {
 }
 
 #[test]
-fn a_rate_is_extended_to_the_edges_of_its_range() {
+fn rate_extrapolates_to_range_edges() {
     // Samples at 70, 85, 100, 115 within (60, 120]: the gaps of 10 s and 5 s are below 1.1 times 15 s.
     near("rate(requests_total{pod=\"a\"}[1m])", 2.0);
     near("increase(requests_total{pod=\"a\"}[1m])", 120.0);
@@ -100,7 +100,7 @@ fn a_rate_is_extended_to_the_edges_of_its_range() {
 }
 
 #[test]
-fn a_gap_at_the_start_ends_where_the_counter_was_zero() {
+fn extrapolation_stops_where_counter_was_zero() {
     // All samples from 10 on within (-180, 120]: far from the edge, so half a spacing, which the zero at second 0 does not
     // reach: (115 - 10) + 7.5 + 5 seconds at 2 a second.
     near("increase(requests_total{pod=\"a\"}[5m])", 2.0 * (105.0 + 7.5 + 5.0));
@@ -116,7 +116,7 @@ fn a_gap_at_the_start_ends_where_the_counter_was_zero() {
 }
 
 #[test]
-fn functions_over_time_take_the_samples_of_the_range() {
+fn over_time_functions_use_samples_in_range() {
     near("avg_over_time(requests_total{pod=\"a\"}[1m])", 185.0);
     near("max_over_time(requests_total{pod=\"a\"}[1m])", 230.0);
     near("min_over_time(requests_total{pod=\"a\"}[1m])", 140.0);
@@ -173,7 +173,7 @@ fn a_query_tells_what_it_looks_at() {
 }
 
 #[test]
-fn anything_else_is_refused_with_its_place_and_what_is_supported() {
+fn unsupported_promql_is_rejected_with_position() {
     for (text, position, problem) in [
         ("", 1, "the query ends where a value is expected"),
         ("sum(rate(a[5m])", 16, "the query ends where `)` is expected after what is aggregated"),
@@ -219,7 +219,7 @@ proptest::proptest! {
     }
 
     #[test]
-    fn no_order_of_pieces_makes_the_reader_or_an_evaluation_panic(
+    fn random_promql_never_panics(
         pieces in proptest::collection::vec(proptest::sample::select(PIECES), 0..30),
     ) {
         if let Ok(query) = Query::parse(&pieces.join(" ")) {

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_starts_when_its_time_has_come_and_only_the_last_time_counts() {
+    fn cron_job_starts_only_for_latest_due_time() {
         let allow = object(Concurrency::Allow, None);
         assert_eq!(step(&allow, 1, "08:09:59"), CronStep::Nothing);
         assert_eq!(step(&allow, 1, "08:10:00"), start("08:10:00", false));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_has_been_held_back_starts_late_unless_that_is_too_late() {
+    fn delayed_cron_job_starts_within_deadline() {
         let forbid = object(Concurrency::Forbid, None);
         assert_eq!(step(&forbid, 1, "08:10:00"), CronStep::Nothing);
         assert_eq!(step(&forbid, 0, "08:14:00"), start("08:10:00", false));
@@ -234,7 +234,9 @@ mod tests {
     fn a_time_zone_in_the_schedule_is_named() {
         for prefix in ["TZ=", "CRON_TZ="] {
             let problem = CronCalendar::new(&format!("{prefix}America/New_York 0 9 * * *"), None).err();
-            assert!(problem.is_some_and(|problem| problem.to_string().starts_with(&format!("`{prefix}America/New_York`"))));
+            assert!(
+                problem.is_some_and(|problem| problem.to_string().starts_with(&format!("`{prefix}America/New_York`")))
+            );
         }
     }
 

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_surge_is_rounded_up_and_the_unavailable_down_and_one_of_them_is_at_least_one() {
+    fn surge_rounds_up_and_unavailable_rounds_down() {
         for (replicas, surge, unavailable, expected) in [
             (10, QUARTER, QUARTER, (3, 2)),
             (1, QUARTER, QUARTER, (1, 0)),
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_grows_the_new_set_into_the_surge_and_then_shrinks_the_old_ones() {
+    fn rollout_grows_new_set_then_shrinks_old() {
         assert_eq!(step((0, 0), &[(10, 10)]), (3, vec![10]));
         // Two may be missing at once.
         assert_eq!(step((3, 0), &[(10, 10)]), (3, vec![8]));
@@ -248,25 +248,25 @@ mod tests {
     }
 
     #[test]
-    fn old_pods_that_do_not_run_go_first_and_the_oldest_set_before_the_others() {
+    fn unhealthy_old_pods_go_first_then_oldest_set() {
         assert_eq!(step((3, 3), &[(4, 4), (6, 1)]), (3, vec![4, 1]));
         assert_eq!(step((6, 6), &[(3, 3), (4, 4)]), (6, vec![0, 2]));
     }
 
     #[test]
-    fn a_new_set_that_is_too_large_shrinks_to_the_count() {
+    fn oversized_new_replica_set_shrinks_to_count() {
         assert_eq!(step((14, 14), &[]), (10, vec![]));
     }
 
     #[test]
-    fn a_change_outside_a_rollout_goes_to_the_one_active_set() {
+    fn scaling_outside_rollout_changes_active_set() {
         assert_eq!(scale_replica_sets(7, 2, &[set(0, 0, 0), set(1, 10, 10)], Some(1)), vec![0, 7]);
         assert_eq!(scale_replica_sets(7, 2, &[set(0, 0, 0), set(1, 0, 0)], None), vec![0, 7]);
         assert_eq!(scale_replica_sets(7, 2, &[], None), Vec::<i64>::new());
     }
 
     #[test]
-    fn a_change_during_a_rollout_is_spread_in_proportion() {
+    fn scaling_during_rollout_is_proportional() {
         // 13 pods of ten replicas; twenty and five more make 25.
         assert_eq!(scale_replica_sets(20, 5, &[set(0, 8, 8), set(1, 5, 5)], Some(1)), vec![15, 10]);
         // Five and two more make 7.
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finished_rollout_empties_what_is_left_of_the_old_sets() {
+    fn finished_rollout_empties_old_sets() {
         let done = ReplicaSetView { annotated_replicas: 10, ..set(1, 10, 10) };
         assert_eq!(scale_replica_sets(10, 3, &[set(0, 2, 2), done], Some(1)), vec![0, 10]);
     }

@@ -55,7 +55,7 @@ mod tests {
     use nodecast_model::domain::{KubernetesVersion, PodSpec, Symbol};
 
     #[test]
-    fn completions_change_only_along_with_the_parallelism_of_an_indexed_job() {
+    fn completions_change_only_with_indexed_parallelism() {
         let job = |indexed: bool, parallelism: u32, completions: Option<u32>| JobSpec {
             indexed,
             parallelism,

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_pods_run_as_are_allowed_and_still_needed() {
+    fn job_runs_pods_up_to_remaining_completions() {
         let three_of_five = spec(3, Some(5));
         assert_eq!(step(&three_of_five, 0, 0, 0), JobStep::Create(3));
         assert_eq!(step(&three_of_five, 2, 2, 0), JobStep::Create(1));
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_that_is_given_up_is_not_run_again_and_fails_the_job_when_the_others_are_done() {
+    fn failed_index_is_not_retried_and_fails_job() {
         let three_of_five = spec(3, Some(5));
         let step =
             |active, succeeded| job_step(&JobView { failed_indexes: 1, ..view(&three_of_five, active, succeeded, 1) });
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn without_completions_the_first_success_stops_new_pods_and_the_last_pod_ends_the_job() {
+    fn without_completions_first_success_stops_new_pods() {
         let queue = spec(3, None);
         assert_eq!(step(&queue, 1, 0, 0), JobStep::Create(2));
         assert_eq!(step(&queue, 2, 1, 0), JobStep::Create(0));
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_failures_and_too_long_a_life_end_it_badly() {
+    fn backoff_limit_and_deadline_fail_the_job() {
         let job = spec(1, Some(1));
         assert_eq!(step(&job, 0, 0, 2), JobStep::Create(1));
         assert_eq!(step(&job, 0, 0, 3), JobStep::End(JobEnd::BackoffLimitExceeded));
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suspended_job_has_no_pods_and_one_that_backs_off_makes_none() {
+    fn suspended_or_backing_off_job_creates_no_pods() {
         let suspended = JobSpec { suspended: true, ..spec(2, Some(2)) };
         assert_eq!(step(&suspended, 2, 0, 0), JobStep::Delete(2));
         assert_eq!(step(&suspended, 0, 0, 0), JobStep::Create(0));
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_are_being_deleted_are_replaced_at_once_unless_only_ended_ones_are() {
+    fn terminating_pods_are_replaced_according_to_policy() {
         let step = |spec: &JobSpec, active: u32, terminating: u32| {
             let age = SimDuration::ZERO;
             job_step(&JobView {
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suspended_job_lets_its_pods_be_placed_elsewhere_and_ask_for_more() {
+    fn suspended_job_allows_scheduling_and_resource_changes() {
         let version = |minor| KubernetesVersion::from_minor(minor).unwrap();
         let container = |cpu: i64, image: &str| Container {
             image: image.to_owned(),
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wait_doubles_from_ten_seconds_to_ten_minutes() {
+    fn job_backoff_doubles_up_to_ten_minutes() {
         let seconds: Vec<i64> = [1, 2, 3, 6, 7, 60].map(|failures| retry_delay(failures).as_secs()).to_vec();
         assert_eq!(seconds, [10, 20, 40, 320, 600, 600]);
     }

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pass_makes_or_deletes_at_most_five_hundred_pods() {
+    fn replica_set_sync_changes_at_most_500_pods() {
         for (active, wanted, change) in [
             (3, 3, PodChange::Keep),
             (0, 7, PodChange::Create(7)),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn ready_ages_in_one_power_of_two_are_told_apart_by_uid_alone() {
+    fn similar_ready_ages_are_ordered_by_uid() {
         // 40 s and 60 s lie between 2^35 and 2^36 ns, 70 s above.
         let ready = |secs, uid| VictimView { ready_since: Some(at(NOW - secs)), restarts: uid as u32, ..pod(uid) };
         assert_eq!(victims(&[ready(40, 2), ready(60, 1), ready(70, 0)], 2, at(NOW)), vec![1, 0]);
@@ -230,14 +230,14 @@ mod tests {
     }
 
     #[test]
-    fn deleting_all_keeps_the_order_given_and_more_than_all_is_all() {
+    fn deleting_all_pods_keeps_given_order() {
         assert_eq!(victims(&[pod(3), pod(1)], 5, at(NOW)), vec![0, 1]);
         assert_eq!(victims(&[], 5, at(NOW)), Vec::<usize>::new());
         assert_eq!(victims(&[pod(3), pod(1)], 0, at(NOW)), Vec::<usize>::new());
     }
 
     #[test]
-    fn a_comparison_that_runs_in_circles_still_gives_a_permutation() {
+    fn inconsistent_comparison_still_gives_permutation() {
         let mut items: Vec<u32> = (0..200).collect();
         merge_sort(&mut items, &|a, b| (a * 7 % 3).cmp(&(b * 5 % 3)));
         items.sort_unstable();

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_go_one_after_the_other_from_the_highest_ordinal() {
+    fn stateful_set_scales_down_from_highest_ordinal() {
         assert_eq!(steps(1, false, 0, "AAA"), [Delete(2)]);
         assert_eq!(steps(1, false, 0, "AAd"), []);
         assert_eq!(steps(1, false, 0, "AA"), [Delete(1)]);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_goes_down_from_the_highest_ordinal_to_the_partition() {
+    fn stateful_update_descends_to_partition() {
         assert_eq!(steps(3, false, 0, "ooo"), [Delete(2)]);
         assert_eq!(steps(3, false, 0, "oon"), []);
         assert_eq!(steps(3, false, 0, "ooA"), [Delete(1)]);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_takes_away_as_many_pods_as_may_be_unavailable() {
+    fn stateful_update_respects_max_unavailable() {
         let of = |share: IntOrPercent, minor: u8, parallel: bool, partition: u32, letters: &str| {
             let update = StatefulUpdate::Rolling { partition, max_unavailable: share };
             steps_of(5, parallel, (update, KubernetesVersion::from_minor(minor).unwrap()), letters)

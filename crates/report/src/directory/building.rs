@@ -252,7 +252,7 @@ mod tests {
     use super::{Building, by_two_renames, sibling};
 
     #[test]
-    fn what_stood_there_is_brought_back_after_a_crash_between_two_renames() -> Result<(), Box<dyn std::error::Error>> {
+    fn crash_between_renames_restores_old_report() -> Result<(), Box<dyn std::error::Error>> {
         let place = tempfile::tempdir()?;
         let target = place.path().join("report");
         fs::create_dir(sibling(&target, "replaced"))?;
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn two_renames_come_to_the_same_as_an_exchange() -> Result<(), Box<dyn std::error::Error>> {
+    fn two_renames_equal_an_exchange() -> Result<(), Box<dyn std::error::Error>> {
         let place = tempfile::tempdir()?;
         let target = place.path().join("report");
         fs::create_dir(&target)?;

@@ -88,7 +88,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_link_stays_one_and_what_it_names_is_written() -> Result<(), Box<dyn std::error::Error>> {
+    fn writing_through_symlink_keeps_the_link() -> Result<(), Box<dyn std::error::Error>> {
         let place = tempfile::tempdir()?;
         fs::create_dir(place.path().join("kept"))?;
         let (link, file) = (place.path().join("summary.md"), place.path().join("kept/own.md"));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_has_left_is_taken_over() -> Result<(), Box<dyn std::error::Error>> {
+    fn partial_file_of_killed_process_is_replaced() -> Result<(), Box<dyn std::error::Error>> {
         let place = tempfile::tempdir()?;
         let path = place.path().join("part.json");
         fs::write(place.path().join(".part.json.partial"), "a longer text, cut o")?;

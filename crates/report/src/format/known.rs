@@ -326,8 +326,9 @@ mod tests {
     }
 
     #[test]
-    fn ends_are_said_where_they_are_not_as_far_off() {
-        let interval_figure = IntervalFigure { mean: -0.052, low: Some(-0.056), high: Some(-0.039), ends: true, signed: true };
+    fn asymmetric_interval_shows_both_ends() {
+        let interval_figure =
+            IntervalFigure { mean: -0.052, low: Some(-0.056), high: Some(-0.039), ends: true, signed: true };
         assert_eq!(interval_figure.text(Measure::Share), "\u{2212}5.2 % (\u{2212}5.6 to \u{2212}3.9)");
         assert_eq!(
             interval_figure.parts(Measure::Points),

@@ -102,7 +102,8 @@ fn counts(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     for (id, node, pool) in made(lives) {
         let kind = || ("capacity_type", value(node.capacity_type));
         if !was_there(node) {
-            let reason = replacing.get(&id).map_or_else(|| "provisioned".to_owned(), |replacing| reason_name(lives, *replacing));
+            let reason =
+                replacing.get(&id).map_or_else(|| "provisioned".to_owned(), |replacing| reason_name(lives, *replacing));
             let labels =
                 vec![("nodepool", pool.clone()), ("reason", reason), ("min_values_relaxed", "false".to_owned())];
             created.add(labels, node.requested, 1);

@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_stand_at_multiples_of_the_step_and_at_the_end() {
+    fn samples_are_at_step_multiples_and_end() {
         let lines = written(150, |text| {
             text.family(Family::gauge("x_seconds", "A \"thing\""));
             let _ = text.series(&vec![("l", "a\"b\\c\nd".to_owned()), ("none", String::new())], at(1), |_| Some(1.5));
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn a_life_is_written_where_it_changes_and_at_each_heartbeat_and_ends_with_a_zero() {
+    fn changes_and_heartbeats_are_exported_until_zero() {
         let lines = written(3_600, |text| {
             text.beat(STEP_MAX);
             text.family(Family::gauge("x", "x"));
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn a_life_has_a_sample_each_minute_unless_there_are_to_be_fewer() {
+    fn lifetimes_have_one_sample_per_minute_by_default() {
         let lives = |text: &mut Exposition<'_>| {
             text.family(Family::gauge("x", "x"));
             let mut spans = Spans::default();

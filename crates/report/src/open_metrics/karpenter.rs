@@ -75,7 +75,11 @@ fn before_v1(out: &mut Exposition<'_>, lives: &Lives<'_>, behaviour: &Behaviour)
 
 /// The label that tells the pool.
 fn pool_key(lives: &Lives<'_>) -> &'static str {
-    if Behaviour::for_release(lives.outcome.about.versions.karpenter).node_pool_metrics { "nodepool" } else { "provisioner" }
+    if Behaviour::for_release(lives.outcome.about.versions.karpenter).node_pool_metrics {
+        "nodepool"
+    } else {
+        "provisioner"
+    }
 }
 
 /// Nodes and claims that Karpenter made during the run, with the names of their pools.
@@ -233,7 +237,11 @@ fn decisions(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     for command in &lives.outcome.record.commands {
         let kind = ("consolidation_type", command.method.unwrap_or_default().to_owned());
         let labels = || {
-            vec![kind.clone(), ("decision", decision(&command.replacements)), ("reason", reason_name(lives, command.reason))]
+            vec![
+                kind.clone(),
+                ("decision", decision(&command.replacements)),
+                ("reason", reason_name(lives, command.reason)),
+            ]
         };
         if let Some(at) = command.started {
             started.add(labels(), at, 1);

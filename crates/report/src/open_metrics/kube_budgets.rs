@@ -33,7 +33,12 @@ pub(super) fn write(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<(
             let labels =
                 vec![("namespace", budget.namespace.to_string()), ("poddisruptionbudget", budget.name.to_string())];
             out.series(&labels, SimTime::ZERO, |at| {
-                lives.sample(at)?.budgets.iter().find(|this_budget| this_budget.name == *budget).map(|budget| of(budget) as f64)
+                lives
+                    .sample(at)?
+                    .budgets
+                    .iter()
+                    .find(|this_budget| this_budget.name == *budget)
+                    .map(|budget| of(budget) as f64)
             })?;
         }
     }

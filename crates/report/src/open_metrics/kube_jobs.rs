@@ -113,8 +113,10 @@ fn owners(out: &mut Exposition<'_>, lives: &Lives<'_>, jobs: &[Shown<'_>]) -> io
     let mut spans = Spans::default();
     for job in jobs {
         let workload = lives.outcome.record.workloads.get(job.facts.workload.index());
-        let maker = workload.filter(|workload| matches!(workload.kind, WorkloadKind::CronJob | WorkloadKind::ScaledJob));
-        let maker = maker.map(|maker| (maker.kind.as_str().to_owned(), maker.name.name.to_string())).unwrap_or_default();
+        let maker =
+            workload.filter(|workload| matches!(workload.kind, WorkloadKind::CronJob | WorkloadKind::ScaledJob));
+        let maker =
+            maker.map(|maker| (maker.kind.as_str().to_owned(), maker.name.name.to_string())).unwrap_or_default();
         let mut labels = job.labels.clone();
         labels.extend(owner_labels(maker));
         spans.add(labels, job.life, 1.0);

@@ -38,7 +38,10 @@ fn info(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     for (_, node) in lives.nodes() {
         let Some(from) = node.registered else { continue };
         let mut labels = named(node);
-        labels.push(("kubelet_version", node.kubelet_version.map_or_else(String::new, |kubelet_version| format!("v{kubelet_version}.0"))));
+        labels.push((
+            "kubelet_version",
+            node.kubelet_version.map_or_else(String::new, |kubelet_version| format!("v{kubelet_version}.0")),
+        ));
         labels.push(("provider_id", provider_id(node)));
         spans.add(labels, (from, node.terminated), 1.0);
     }

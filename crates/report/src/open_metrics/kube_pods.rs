@@ -26,7 +26,10 @@ pub(super) fn write(out: &mut Exposition<'_>, lives: &Lives<'_>, owners: &Owners
 
 /// Namespace and name of a pod.
 pub(super) fn named(lives: &Lives<'_>, pod: &PodFacts) -> Labels {
-    vec![("namespace", value(lives.workload_of(pod).map(|workload| workload.name.namespace))), ("pod", pod.name.clone())]
+    vec![
+        ("namespace", value(lives.workload_of(pod).map(|workload| workload.name.namespace))),
+        ("pod", pod.name.clone()),
+    ]
 }
 
 /// A pod without a node has no series yet: a name with two sets of labels at one time could be joined with nothing.

@@ -46,7 +46,11 @@ impl<'o> Lives<'o> {
                 _ => {}
             }
         }
-        let deletions = outcome.record.replica_changes.iter().filter(|replica_change| replica_change.kind == EventKind::ObjectDeleted);
+        let deletions = outcome
+            .record
+            .replica_changes
+            .iter()
+            .filter(|replica_change| replica_change.kind == EventKind::ObjectDeleted);
         let deleted = deletions.map(|deletion| (deletion.workload, deletion.at)).collect();
         Self { outcome, finished, troubled, restarted, deleted }
     }
@@ -115,7 +119,8 @@ impl<'o> Lives<'o> {
         let Some(first) = first else { return Vec::new() };
         let again = self.restarted.get(&id).into_iter().flatten();
         let mut instants = vec![(first, true)];
-        let states = again.map(|(at, again)| (*at, *again)).filter(|(_, item)| *item == kind || *item == EventKind::PodKilled);
+        let states =
+            again.map(|(at, again)| (*at, *again)).filter(|(_, item)| *item == kind || *item == EventKind::PodKilled);
         instants.extend(states.map(|(at, state)| (at, state == kind)));
         let ends = instants.iter().skip(1).map(|(at, _)| Some(*at)).chain([None]);
         let spells = instants.iter().zip(ends).filter(|((_, is_so), _)| *is_so);
@@ -170,7 +175,9 @@ impl<'o> Lives<'o> {
                 }
             }
         }
-        let levels = |item: BTreeMap<_, _>| item.into_iter().map(|(name, changes)| (name, Level::from_changes(changes))).collect();
+        let levels = |item: BTreeMap<_, _>| {
+            item.into_iter().map(|(name, changes)| (name, Level::from_changes(changes))).collect()
+        };
         changes.into_iter().map(|(node, change)| (node, levels(change))).collect()
     }
 }

@@ -16,13 +16,16 @@ pub(super) const SERIES: u64 = 3;
 type Count = fn(&Meter) -> f64;
 
 /// Answers by code: those given, those refused for want of room or of a replica, and requests whose client went away.
-const CODES: [(&str, Count); 3] = [("200", |item| item.answered), ("503", |vertical_figures| vertical_figures.refused), ("0", |item| item.given_up)];
+const CODES: [(&str, Count); 3] =
+    [("200", |item| item.answered), ("503", |vertical_figures| vertical_figures.refused), ("0", |item| item.given_up)];
 
 pub(super) fn write(out: &mut Exposition<'_>, lives: &Lives<'_>, metered: &Metered<'_>) -> io::Result<()> {
     let end = SimTime::ZERO + lives.outcome.about.duration;
     out.family(Family::counter("istio_requests", "Requests to the workload that are over, by the code of the answer."));
     for workload in metered.workloads() {
-        let Some(this_workload) = lives.outcome.record.workloads.get(workload.index()).filter(|workload| workload.has_load) else {
+        let Some(this_workload) =
+            lives.outcome.record.workloads.get(workload.index()).filter(|workload| workload.has_load)
+        else {
             continue;
         };
         for (code, of) in CODES {

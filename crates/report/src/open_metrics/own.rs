@@ -90,7 +90,9 @@ fn requests(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     let families: [(&'static str, &'static str, Of); 4] = [
         ("nodecast_requests_per_second", "Requests answered.", |item| Some(item.requests_per_second)),
         ("nodecast_cpu_used_cores", "CPU in use by all replicas.", |item| Some(item.cpu_used_milli / 1e3)),
-        ("nodecast_response_mean_seconds", "Mean response time.", |workload_sample| workload_sample.latency_mean_seconds),
+        ("nodecast_response_mean_seconds", "Mean response time.", |workload_sample| {
+            workload_sample.latency_mean_seconds
+        }),
         ("nodecast_response_p99_seconds", "99th percentile of the response time.", |item| item.latency_p99_seconds),
     ];
     let loaded = lives.outcome.record.workloads.iter().enumerate().filter(|(_, facts)| facts.has_load);

@@ -25,8 +25,12 @@ impl Owners {
     pub(super) fn of_run(lives: &Lives<'_>) -> Self {
         let mut replica_sets: BTreeMap<(WorkloadId, u32), (String, SimTime)> = BTreeMap::new();
         for (_, ref pod) in lives.pods() {
-            let Some(workload) = lives.workload_of(pod).filter(|workload| workload.kind == WorkloadKind::Deployment) else { continue };
-            let name = || (found_name(workload, pod).unwrap_or_else(|| drawn_name(workload, pod.revision)), pod.created);
+            let Some(workload) = lives.workload_of(pod).filter(|workload| workload.kind == WorkloadKind::Deployment)
+            else {
+                continue;
+            };
+            let name =
+                || (found_name(workload, pod).unwrap_or_else(|| drawn_name(workload, pod.revision)), pod.created);
             replica_sets.entry((pod.workload, pod.revision)).or_insert_with(name);
         }
         Self { replica_sets }
@@ -52,7 +56,8 @@ impl Owners {
         let mut spans = Spans::default();
         for ((workload, _), (name, from)) in &self.replica_sets {
             let Some(this_workload) = lives.outcome.record.workloads.get(workload.index()) else { continue };
-            let mut labels = vec![("namespace", this_workload.name.namespace.to_string()), ("replicaset", name.clone())];
+            let mut labels =
+                vec![("namespace", this_workload.name.namespace.to_string()), ("replicaset", name.clone())];
             labels.extend(owner_labels(("Deployment".to_owned(), this_workload.name.name.to_string())));
             spans.add(labels, (*from, lives.deleted(*workload)), 1.0);
         }

@@ -153,7 +153,10 @@ impl SuiteAnswer {
                 }),
             }
         }
-        for gone in baseline.instances.iter().filter(|before| self.instances.iter().all(|instance| instance.name != before.name))
+        for gone in baseline
+            .instances
+            .iter()
+            .filter(|before| self.instances.iter().all(|instance| instance.name != before.name))
         {
             let what = "is in the baseline but not in the suite".to_owned();
             changes.push(Change { instance: gone.name.clone(), worse: true, what });
@@ -217,7 +220,8 @@ fn change(packed_instance: &PackedInstance, before: &BaselineInstance, tolerance
     (!equal).then(|| {
         let money = |amount| money_among(packed_instance.currency, amount, packed_instance.per_hour);
         let percent = share.map_or(String::new(), |share| format!(" ({:+.2} %)", share * 100.0));
-        let what = format!("costs {} an hour, {} before{percent}", money(packed_instance.per_hour), money(before.per_hour));
+        let what =
+            format!("costs {} an hour, {} before{percent}", money(packed_instance.per_hour), money(before.per_hour));
         Change { instance, worse, what }
     })
 }

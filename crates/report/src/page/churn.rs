@@ -55,8 +55,11 @@ fn cycles(page: &mut Html, churn: &ChurnSummary) {
         return;
     }
     page.element("h4", "Limit cycles");
-    let sentences: Vec<String> =
-        churn.cycles.iter().map(|cycle_figures: &CycleFigures| format!("{}, {}", cycle_figures.kind, cycle_figures.sentence())).collect();
+    let sentences: Vec<String> = churn
+        .cycles
+        .iter()
+        .map(|cycle_figures: &CycleFigures| format!("{}, {}", cycle_figures.kind, cycle_figures.sentence()))
+        .collect();
     page.list(&sentences);
 }
 

@@ -210,7 +210,7 @@ mod tests {
     use super::within_script;
 
     #[test]
-    fn no_text_ends_the_script_that_it_stands_in() {
+    fn embedded_text_cannot_end_the_script() {
         let hostile = "</script><script>alert(1)</script> & <!-- \u{2028}\u{7f}\u{9b}";
         let safe = within_script(&hostile);
         assert!(!safe.contains(['<', '>', '&', '\u{2028}', '\u{7f}', '\u{9b}']), "{safe}");

@@ -63,7 +63,8 @@ fn belong_together(before: &str, after: &str) -> bool {
         part.strip_suffix(['d', 'h', 'm', 's'])
             .is_some_and(|n| !n.is_empty() && n.bytes().all(|byte| byte.is_ascii_digit()))
     };
-    (last.ends_with(|character: char| character.is_ascii_digit()) && UNITS.contains(&first)) || (is_part(last) && is_part(first))
+    (last.ends_with(|character: char| character.is_ascii_digit()) && UNITS.contains(&first))
+        || (is_part(last) && is_part(first))
 }
 
 impl Html {
@@ -144,12 +145,12 @@ mod tests {
     }
 
     #[test]
-    fn headings_begin_with_a_capital_and_percentiles_do_not() {
+    fn headings_are_capitalised_except_percentiles() {
         assert_eq!(["to Ready", "p50", "CPU requested", ""].map(sentence), ["To Ready", "p50", "CPU requested", ""]);
     }
 
     #[test]
-    fn a_number_stays_with_its_unit_in_text_and_in_markup() {
+    fn numbers_do_not_break_from_units() {
         let cases = [
             ("p50 0 s, p95 38.9 s", "p50 0~s, p95 38.9~s"),
             ("44.2 % of CPU for 1m 05s (2d 04h)", "44.2~% of CPU for 1m~05s (2d~04h)"),

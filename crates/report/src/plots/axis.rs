@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn time_ticks_are_at_most_nine_and_fit_the_run() {
+    fn time_axis_has_at_most_nine_ticks() {
         for seconds in [0, 1, 59, 3_600, 86_400, 1_000_000, 300_000_000, 9_000_000_000] {
             let ticks = time_ticks(SimDuration::from_secs(seconds));
             assert!(!ticks.is_empty() && ticks.len() <= 9, "{seconds}: {ticks:?}");

@@ -172,7 +172,10 @@ impl Canvas<'_> {
             match value.get() {
                 Some(value) => {
                     let y = y_of(value, axis, top);
-                    columns.entry(self.x_of(at)).and_modify(|column| column.add(y)).or_insert_with(|| Column::from_y(y));
+                    columns
+                        .entry(self.x_of(at))
+                        .and_modify(|column| column.add(y))
+                        .or_insert_with(|| Column::from_y(y));
                 }
                 None => strokes.push(connect(&std::mem::take(&mut columns), series.steps)),
             }
@@ -278,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_run_makes_no_larger_file_than_its_width_allows() {
+    fn plot_size_is_bounded_by_its_width() {
         let zigzag: Vec<Option<f64>> = (0..200_000).map(|n| Some(f64::from(n % 7))).collect();
         let panel = |points| {
             let mut panel = Panel::counts("things");
@@ -290,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_wider_than_the_legend_is_cut_and_stays_another_one() {
+    fn long_legend_names_are_cut_but_distinct() {
         let name = |number: usize| format!("{}/{}-{number}-{} wanted", "n".repeat(63), "w".repeat(30), "w".repeat(30));
         let mut panel = Panel::counts("things");
         panel.series =

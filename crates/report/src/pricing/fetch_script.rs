@@ -95,7 +95,7 @@ mod tests {
     use super::FetchScript;
 
     #[test]
-    fn types_of_a_scenario_are_asked_for_one_by_one_and_a_region_as_a_whole() {
+    fn fetch_script_queries_scenario_types_separately() {
         let script =
             FetchScript { region: "eu-west-1", types: vec!["m5.large", "m7g.large"], scenario: Some("my sc.yaml") };
         let text = script.text();

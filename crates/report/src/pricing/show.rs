@@ -221,7 +221,10 @@ impl TypeSheet {
         processor.extend(hardware.cpu_manufacturer.map(str::to_owned));
         processor.extend(hardware.clock_mhz.map(|mhz| format!("{} GHz", f64::from(mhz) / 1_000.0)));
         processor.push(
-            hardware.hypervisor.unwrap_or(if hardware.bare_metal { "bare metal" } else { "no hypervisor known" }).to_owned(),
+            hardware
+                .hypervisor
+                .unwrap_or(if hardware.bare_metal { "bare metal" } else { "no hypervisor known" })
+                .to_owned(),
         );
         if hardware.burstable {
             processor.push("burstable".to_owned());
@@ -259,7 +262,11 @@ impl TypeSheet {
         row("memory", &|resources| Some(mib(resources.memory_bytes)));
         row("disk", &|resources| Some(mib(resources.ephemeral_storage_bytes)));
         row("pods", &|resources| Some(resources.pods.to_string()));
-        let names = node.karpenter.iter().chain([&node.real]).flat_map(|resource_figures| resource_figures.devices.keys().copied());
+        let names = node
+            .karpenter
+            .iter()
+            .chain([&node.real])
+            .flat_map(|resource_figures| resource_figures.devices.keys().copied());
         for name in names.collect::<std::collections::BTreeSet<_>>() {
             row(name, &|resources| resources.devices.get(name).map(i64::to_string));
         }

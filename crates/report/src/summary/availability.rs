@@ -75,8 +75,11 @@ pub struct AutoscalerAtMax {
 impl AvailabilitySummary {
     /// The workloads that count, those that lacked most first, then by name.
     pub fn worst(&self) -> Vec<&WorkloadAvailability> {
-        let mut all: Vec<&WorkloadAvailability> = self.workloads.iter().filter(|workload| !workload.placeholder).collect();
-        let lacks = |workload_availability: &WorkloadAvailability| (workload_availability.at_zero_seconds, workload_availability.unavailable_pod_minutes);
+        let mut all: Vec<&WorkloadAvailability> =
+            self.workloads.iter().filter(|workload| !workload.placeholder).collect();
+        let lacks = |workload_availability: &WorkloadAvailability| {
+            (workload_availability.at_zero_seconds, workload_availability.unavailable_pod_minutes)
+        };
         all.sort_by(|a, b| {
             let ((zero_a, missing_a), (zero_b, missing_b)) = (lacks(a), lacks(b));
             zero_b.total_cmp(&zero_a).then(missing_b.total_cmp(&missing_a)).then(a.workload.cmp(&b.workload))
@@ -86,7 +89,8 @@ impl AvailabilitySummary {
 
     /// The autoscalers that stood at their maximum, the longest first, then by name.
     pub fn full(&self) -> Vec<&AutoscalerAtMax> {
-        let mut all: Vec<&AutoscalerAtMax> = self.autoscalers.iter().filter(|autoscaler| autoscaler.at_max_seconds > 0.0).collect();
+        let mut all: Vec<&AutoscalerAtMax> =
+            self.autoscalers.iter().filter(|autoscaler| autoscaler.at_max_seconds > 0.0).collect();
         all.sort_by(|a, b| b.at_max_seconds.total_cmp(&a.at_max_seconds).then_with(|| a.autoscaler.cmp(&b.autoscaler)));
         all
     }
@@ -158,7 +162,12 @@ fn pod_minutes(micros: i128) -> f64 {
     rounded(micros as f64 / MINUTE_MICROS, 6)
 }
 
-fn of_workload(outcome: &Outcome, index: usize, placeholder: bool, availability_facts: &AvailabilityFacts) -> WorkloadAvailability {
+fn of_workload(
+    outcome: &Outcome,
+    index: usize,
+    placeholder: bool,
+    availability_facts: &AvailabilityFacts,
+) -> WorkloadAvailability {
     WorkloadAvailability {
         workload: whole_of(outcome, index).unwrap_or_else(|| workload_name(outcome, WorkloadId::from_index(index))),
         placeholder,
@@ -186,7 +195,10 @@ fn autoscalers(outcome: &Outcome) -> Vec<AutoscalerAtMax> {
             workload: workload_name(outcome, replica_autoscaler.workload),
             max_replicas: u64::try_from(replica_autoscaler.max_replicas).unwrap_or(0),
             at_max_seconds: facts().fold(SimDuration::ZERO, |sum, (item, _)| sum + item.at_max).as_secs_f64(),
-            at_max_from_seconds: facts().filter_map(|(availability_facts, _)| availability_facts.at_max_from).min().map(|at| at.as_secs_f64()),
+            at_max_from_seconds: facts()
+                .filter_map(|(availability_facts, _)| availability_facts.at_max_from)
+                .min()
+                .map(|at| at.as_secs_f64()),
         })
     };
     outcome.objects.replica_autoscalers.iter().filter_map(at_max).collect()

@@ -53,12 +53,14 @@ pub(super) fn figures(outcome: &Outcome) -> Option<JobFigures> {
     for job in outcome.record.jobs.iter().filter(is_own) {
         all.entry(job.workload).or_default().jobs.push(job);
     }
-    let figures = all.values().fold(JobFigures::default(), |sum, item| sum.and(&job_figures(item, outcome.about.counts_from())));
+    let figures =
+        all.values().fold(JobFigures::default(), |sum, item| sum.and(&job_figures(item, outcome.about.counts_from())));
     (figures.due > 0).then_some(figures)
 }
 
 fn job_figures(workload_jobs: &WorkloadJobs<'_>, counts_from: SimTime) -> JobFigures {
-    let ended = |kind| workload_jobs.jobs.iter().filter(|job| job.end.is_some_and(|end| end.kind == kind)).count() as u64;
+    let ended =
+        |kind| workload_jobs.jobs.iter().filter(|job| job.end.is_some_and(|end| end.kind == kind)).count() as u64;
     let complete = ended(JobOutcomeKind::Complete);
     let is_newest = |job: &&&JobFacts| job.end.is_none() && workload_jobs.last.is_some_and(|last| job.created >= last);
     let newest = workload_jobs.jobs.iter().filter(is_newest).count() as u64;
@@ -112,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_skipped_or_given_up_is_undone_and_the_newest_only_runs() {
+    fn skipped_and_failed_jobs_count_as_unfinished() {
         let complete = |created: i64| job(created, Some((created + 5, JobOutcomeKind::Complete)));
         assert_eq!(undone(3, Some(20), &[complete(0), complete(10), job(20, None)]), (3, 0));
         // The second was skipped, since the first still runs.

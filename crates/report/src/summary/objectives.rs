@@ -85,9 +85,11 @@ fn wait(pods: &PodSummary, limit: &WaitLimit) -> ObjectiveResult {
             let name = name.to_string();
             pods.by_workload.iter().find(|workload| workload.workload == name).map(|workload| &workload.waits)
         }
-        Waiting::Priority(priority) => {
-            pods.by_priority.iter().find(|this_priority| this_priority.priority == priority).map(|priority| &priority.waits)
-        }
+        Waiting::Priority(priority) => pods
+            .by_priority
+            .iter()
+            .find(|this_priority| this_priority.priority == priority)
+            .map(|priority| &priority.waits),
     };
     let spans = wait_figures.and_then(|wait_figure| wait_figure.wait_for_node);
     result(&limit.to_string(), SECONDS, limit.limit.as_secs_f64(), spans.map(|spans| measured(&spans, limit.measure)))

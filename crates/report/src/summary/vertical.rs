@@ -94,7 +94,8 @@ fn figures(outcome: &Outcome, vertical_facts: &VerticalFacts) -> VerticalFigures
 }
 
 fn container(vertical_facts: &VerticalFacts, name: Symbol) -> ContainerFigures {
-    let samples: Vec<&RecommendationSample> = vertical_facts.samples.iter().filter(|sample| sample.container == name).collect();
+    let samples: Vec<&RecommendationSample> =
+        vertical_facts.samples.iter().filter(|sample| sample.container == name).collect();
     let sizes = |resource: ResourceName, unit: f64| {
         let scaled = |amount: i64| amount as f64 / unit;
         let last = samples.last()?;

@@ -70,7 +70,10 @@ fn lines(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
             line.extend_from_slice(key.as_bytes());
             text(&mut line, name)
         };
-        name(",\"workload\":", event.workload.map(|workload| workloads.get(workload.index()).map_or("", String::as_str)))?;
+        name(
+            ",\"workload\":",
+            event.workload.map(|workload| workloads.get(workload.index()).map_or("", String::as_str)),
+        )?;
         name(",\"pod\":", event.pod.and_then(|pod| record.pods.name(pod)))?;
         name(",\"node\":", event.node.and_then(|node| record.nodes.get(node.index())).map(|node| node.name.as_str()))?;
         name(",\"decision\":", event.command.map(|command| command.to_string()).as_deref())?;
@@ -109,7 +112,7 @@ mod tests {
     use super::text;
 
     #[test]
-    fn a_text_is_the_json_that_the_library_makes_of_it() {
+    fn event_text_equals_serde_json_output() {
         let every_byte: Vec<String> = (0..=0x7f_u8).map(|byte| format!("a{}b", char::from(byte))).collect();
         let others = ["", "web-00012", "caf\u{e9} \u{2026}", "\\", "a \"quoted\" word\n"].map(str::to_owned);
         for byte in every_byte.iter().chain(&others) {

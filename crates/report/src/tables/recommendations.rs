@@ -32,7 +32,11 @@ pub fn recommendations(outcome: &Outcome, output: &mut Output<'_>) -> io::Result
         ("memory_uncapped_target_bytes", Kind::Whole),
     ];
     let names = workload_names(outcome);
-    let rows = outcome.record.verticals.iter().flat_map(|vertical| vertical.samples.iter().map(move |sample| (vertical, sample)));
+    let rows = outcome
+        .record
+        .verticals
+        .iter()
+        .flat_map(|vertical| vertical.samples.iter().map(move |sample| (vertical, sample)));
     table(output, &columns, rows, |(item, sample), row| {
         row.at(sample.at)
             .shown(item.name)

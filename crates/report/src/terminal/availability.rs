@@ -10,8 +10,12 @@ pub(super) fn lines(summary: &Summary, lines: &mut Vec<String>) {
     let Some(share) = availability.unavailable_share else { return };
     let missing = format::objective(format::POD_MINUTES, availability.unavailable_pod_minutes);
     lines.push(format!("{:<LABEL$}{missing}, {} of what was wanted", "replicas missing", percent(share)));
-    let at_zero: Vec<String> =
-        availability.worst().iter().filter(|item| item.at_zero_seconds > 0.0).map(|workload_availability| workload_availability.at_zero_words()).collect();
+    let at_zero: Vec<String> = availability
+        .worst()
+        .iter()
+        .filter(|item| item.at_zero_seconds > 0.0)
+        .map(|workload_availability| workload_availability.at_zero_words())
+        .collect();
     list(lines, "  none Ready", &at_zero, ("workload", "workloads"));
     let at_max: Vec<String> = availability.full().iter().map(|item| item.words()).collect();
     list(lines, "  at the maximum", &at_max, ("autoscaler", "autoscalers"));

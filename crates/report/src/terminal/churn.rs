@@ -18,10 +18,15 @@ pub(super) fn lines(summary: &Summary, lines: &mut Vec<String>) {
         let missing = format::span(churn.ready_time_lost_seconds);
         line("churn", &format!("{evicted}{per_day}, missing for {missing} altogether"));
     }
-    let replaced: Vec<&ReplacementFigures> = churn.replacements.iter().filter(|replacement| replacement.replaced > 0).collect();
+    let replaced: Vec<&ReplacementFigures> =
+        churn.replacements.iter().filter(|replacement| replacement.replaced > 0).collect();
     if !replaced.is_empty() {
-        let counts: Vec<String> =
-            replaced.iter().map(|replacement_figures| format!("{} {}", format::count(replacement_figures.replaced), replacement_figures.reason)).collect();
+        let counts: Vec<String> = replaced
+            .iter()
+            .map(|replacement_figures| {
+                format!("{} {}", format::count(replacement_figures.replaced), replacement_figures.reason)
+            })
+            .collect();
         let equal: u64 = replaced.iter().map(|replacement_figures| replacement_figures.by_equal).sum();
         line("  nodes replaced", &format!("{}; {} by the same type", counts.join(", "), format::count(equal)));
         let cost = money_among(&summary.about.currency, churn.overlap_cost + churn.image_cost, summary.cost.total);

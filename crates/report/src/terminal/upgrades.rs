@@ -24,7 +24,8 @@ pub(super) fn lines(summary: &Summary, lines: &mut Vec<String>) {
 /// Replicas that are missing in an upgrade, by workload.
 fn missing(upgrade_figures: &UpgradeFigures) -> String {
     let workloads = upgrade_figures.missing.iter().take(SHOWN);
-    let each: Vec<String> = workloads.map(|workload| format!("{} {}", workload.workload, format::span(workload.seconds))).collect();
+    let each: Vec<String> =
+        workloads.map(|workload| format!("{} {}", workload.workload, format::span(workload.seconds))).collect();
     let more = upgrade_figures.missing.len().saturating_sub(SHOWN);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let evicted = format::counted(upgrade_figures.evictions, "eviction", "evictions");

@@ -402,7 +402,8 @@ fn sort<'s>(mut object: Object<'s>, dump: &mut Dump<'s>) {
             if found::is_placed(&object) {
                 // A dump of pods alone shows its Karpenter too; a Deployment goes before them.
                 if controlled && cluster::is_of_karpenter(&object) {
-                    dump.karpenter_pod.get_or_insert_with(|| karpenter::DeploymentEnvironment::from_deployment(&object));
+                    dump.karpenter_pod
+                        .get_or_insert_with(|| karpenter::DeploymentEnvironment::from_deployment(&object));
                 }
                 dump.running.push(object.clone());
             }
@@ -591,7 +592,7 @@ mod tests {
     use crate::draft::RESOURCES;
 
     #[test]
-    fn a_dump_is_asked_for_every_kind_that_is_read_and_for_no_other() {
+    fn dump_requests_exactly_the_supported_kinds() {
         let plural = |kind: &str| {
             let name = kind.to_ascii_lowercase();
             match name.strip_suffix("cy") {

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_catalog_or_the_release_does_not_know_is_refused() {
+    fn example_rejects_unknown_region_or_release() {
         let catalog = Catalog::embedded().unwrap();
         let error = draft(&wishes("us-east-9"), catalog).unwrap_err();
         assert!(error.render().contains("did you mean `us-east-1`?"), "{}", error.render());

@@ -74,7 +74,7 @@ mod tests {
     use crate::tree::{self, Variables};
 
     #[test]
-    fn objects_that_an_edit_does_not_fit_stay_as_they_are() {
+    fn edit_skips_objects_it_does_not_fit() {
         let pool = |group: &str, label: &str| {
             format!(
                 "kind: NodePool\nmetadata: {{name: a}}\nspec: {{template: {{spec: {{nodeClassRef: {{group: {group}}}, \

@@ -24,7 +24,10 @@ pub(crate) fn reservation<'s>(
             .because("an ordinary reservation costs as much as On-Demand")
             .help("remove it, or set `reservation_type: capacity-block`"));
     }
-    if let Some(node) = fields.get("until").filter(|_| capacity_reservation.until.is_some_and(|until| until <= capacity_reservation.from)) {
+    if let Some(node) = fields
+        .get("until")
+        .filter(|_| capacity_reservation.until.is_some_and(|until| until <= capacity_reservation.from))
+    {
         return Err(reading
             .error(node.at, "this capacity reservation ends before it starts")
             .because(format!("it begins at {}", capacity_reservation.from - crate::domain::SimTime::ZERO))

@@ -72,7 +72,8 @@ pub(super) fn complete(overlay: &mut Overlay, manifests: &mut Manifests) -> Auto
     overlay.queue = true;
     overlay.options = KarpenterOptions::default();
     overlay.gates = FeatureGates { node_repair: true, static_capacity: true, ..FeatureGates::default() };
-    let foreign: Vec<Symbol> = manifests.node_pools.iter().filter(|node_pool| !node_pool.auto_mode).map(|node_pool| node_pool.name).collect();
+    let foreign: Vec<Symbol> =
+        manifests.node_pools.iter().filter(|node_pool| !node_pool.auto_mode).map(|node_pool| node_pool.name).collect();
     manifests.node_pools.retain(|node_pool| node_pool.auto_mode);
     let of_itself = if manifests.node_pools.is_empty() { BuiltIn::ALL.to_vec() } else { Vec::new() };
     for built_in in stated.node_pools.clone().unwrap_or(of_itself) {
@@ -130,12 +131,28 @@ fn check_objects(reading: &Reading<'_, '_>, at: Location, manifests: &Manifests)
 /// What pods of all objects look like.
 fn specs(manifests: &Manifests) -> Vec<(&'static str, String, &Arc<PodSpec>)> {
     let mut all: Vec<(&'static str, String, &Arc<PodSpec>)> = Vec::new();
-    all.extend(manifests.deployments.iter().map(|deployment| ("Deployment", deployment.name.to_string(), &deployment.template)));
-    all.extend(manifests.stateful_sets.iter().map(|stateful_set| ("StatefulSet", stateful_set.name.to_string(), &stateful_set.template)));
-    all.extend(manifests.daemon_sets.iter().map(|daemon_set| ("DaemonSet", daemon_set.name.to_string(), &daemon_set.template)));
+    all.extend(
+        manifests
+            .deployments
+            .iter()
+            .map(|deployment| ("Deployment", deployment.name.to_string(), &deployment.template)),
+    );
+    all.extend(
+        manifests
+            .stateful_sets
+            .iter()
+            .map(|stateful_set| ("StatefulSet", stateful_set.name.to_string(), &stateful_set.template)),
+    );
+    all.extend(
+        manifests.daemon_sets.iter().map(|daemon_set| ("DaemonSet", daemon_set.name.to_string(), &daemon_set.template)),
+    );
     all.extend(manifests.jobs.iter().map(|job| ("Job", job.name.to_string(), &job.spec.template)));
-    all.extend(manifests.cron_jobs.iter().map(|cron_job| ("CronJob", cron_job.name.to_string(), &cron_job.job.template)));
+    all.extend(
+        manifests.cron_jobs.iter().map(|cron_job| ("CronJob", cron_job.name.to_string(), &cron_job.job.template)),
+    );
     let scaled = |scaled_job: &crate::domain::keda::ScaledJob| format!("{}/{}", scaled_job.namespace, scaled_job.name);
-    all.extend(manifests.scaled_jobs.iter().map(|scaled_job| ("ScaledJob", scaled(scaled_job), &scaled_job.job.template)));
+    all.extend(
+        manifests.scaled_jobs.iter().map(|scaled_job| ("ScaledJob", scaled(scaled_job), &scaled_job.job.template)),
+    );
     all
 }

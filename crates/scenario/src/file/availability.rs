@@ -36,7 +36,7 @@ mod tests {
     use crate::catalog::Catalog;
 
     #[test]
-    fn records_are_sorted_and_what_is_wrong_is_named_by_its_line() {
+    fn availability_records_are_sorted_and_errors_have_lines() {
         let region = Catalog::embedded().and_then(|catalog| catalog.region("us-east-1")).unwrap();
         let header = "trace_id,zone,instance_type,offset_s,duration_s,available\n";
         let read = |rows: &str| traces(format!("{header}{rows}").as_bytes(), "t.csv", &region);

@@ -30,7 +30,8 @@ const GARBAGE_PERIOD: SimDuration = SimDuration::from_secs(120);
 
 /// Drops the warnings of missing `consolidateAfter` where every policy has a Karpenter that does not require it.
 pub(super) fn drop_optional(scenario: &Scenario, warnings: &mut Vec<Warning>) {
-    let optional = |policy: &PolicyVariant| Behaviour::for_release(policy.versions.karpenter).defaults_consolidate_after;
+    let optional =
+        |policy: &PolicyVariant| Behaviour::for_release(policy.versions.karpenter).defaults_consolidate_after;
     if scenario.policies.iter().all(optional) {
         warnings.retain(|warning| warning.lint().is_none_or(|lint| lint.id() != CONSOLIDATE_AFTER_MISSING.id()));
     }
@@ -73,7 +74,8 @@ impl Workloads {
         let scaled_jobs = jobs.map(|job| ObjectName { namespace: job.namespace, name: job.name }).collect();
         let mut seen = FxHashSet::default();
         let serving = manifests.iter().flat_map(|manifests| scalable(manifests)).filter(|name| seen.insert(*name));
-        let daemon_sets = manifests.iter().flat_map(|manifest| manifest.daemon_sets.iter().map(|set| set.name)).collect();
+        let daemon_sets =
+            manifests.iter().flat_map(|manifest| manifest.daemon_sets.iter().map(|set| set.name)).collect();
         let (others, triggers) = (others(&manifests), triggers(&manifests));
         Self { serving: serving.collect(), daemon_sets, scaled_jobs, others, triggers }
     }
@@ -211,8 +213,13 @@ fn scalable(manifests: &Manifests) -> impl Iterator<Item = ObjectName> {
 fn triggers(manifests: &[&Arc<Manifests>]) -> BTreeMap<ObjectName, Vec<Option<Symbol>>> {
     let named = |triggers: &[Trigger]| triggers.iter().map(|trigger| trigger.name).collect();
     let all = manifests.iter().flat_map(|manifest| {
-        let objects = manifest.scaled_objects.iter().map(|scaled_object| (scaled_object.namespace, scaled_object.name, &scaled_object.triggers));
-        objects.chain(manifest.scaled_jobs.iter().map(|scaled_job| (scaled_job.namespace, scaled_job.name, &scaled_job.triggers)))
+        let objects = manifest
+            .scaled_objects
+            .iter()
+            .map(|scaled_object| (scaled_object.namespace, scaled_object.name, &scaled_object.triggers));
+        objects.chain(
+            manifest.scaled_jobs.iter().map(|scaled_job| (scaled_job.namespace, scaled_job.name, &scaled_job.triggers)),
+        )
     });
     all.map(|(namespace, name, triggers)| (ObjectName { namespace, name }, named(triggers))).collect()
 }
@@ -277,7 +284,8 @@ fn becomes_static(
     let is_deleted = |name| {
         let earlier = timeline.actions.iter().filter(|other| other.action.at <= placed.action.at);
         earlier.map(|other| &other.action.action).any(|action| {
-            let Action::Delete { kind: ObjectKind::NodePool, which: Which { by: By::Name(this_name), .. }, .. } = action
+            let Action::Delete { kind: ObjectKind::NodePool, which: Which { by: By::Name(this_name), .. }, .. } =
+                action
             else {
                 return false;
             };
@@ -285,8 +293,12 @@ fn becomes_static(
         })
     };
     let changes = |node_pool: &&NodePool| {
-        let known = before.node_pools.iter().find(|known| (known.name, known.auto_mode) == (node_pool.name, node_pool.auto_mode));
-        known.is_some_and(|known| known.replicas.is_some() != node_pool.replicas.is_some()) && !is_deleted(node_pool.name)
+        let known = before
+            .node_pools
+            .iter()
+            .find(|known| (known.name, known.auto_mode) == (node_pool.name, node_pool.auto_mode));
+        known.is_some_and(|known| known.replicas.is_some() != node_pool.replicas.is_some())
+            && !is_deleted(node_pool.name)
     };
     let Some(pool) = later.node_pools.iter().find(changes) else { return Ok(()) };
     let what = if pool.replicas.is_some() { "is given `replicas`" } else { "loses its `replicas`" };
@@ -312,7 +324,9 @@ fn deleted(
     if known.contains(&name) {
         return Ok(());
     }
-    let text = |object_name: &ObjectName| if kind.has_namespace() { object_name.to_string() } else { object_name.name.to_string() };
+    let text = |object_name: &ObjectName| {
+        if kind.has_namespace() { object_name.to_string() } else { object_name.name.to_string() }
+    };
     let names: Vec<String> = known.iter().map(text).collect();
     let (kind, name) = (kind.as_str(), text(&name));
     let help = match nearest(&name, names.iter().map(String::as_str)) {
@@ -332,13 +346,25 @@ fn named(manifests: &Manifests, kind: ObjectKind) -> Vec<ObjectName> {
         ObjectKind::DaemonSet => manifests.daemon_sets.iter().map(|object| object.name).collect(),
         ObjectKind::Job => manifests.jobs.iter().map(|object| object.name).collect(),
         ObjectKind::CronJob => manifests.cron_jobs.iter().map(|object| object.name).collect(),
-        ObjectKind::HorizontalPodAutoscaler => manifests.autoscalers.iter().map(|autoscaler| of(autoscaler.namespace, autoscaler.name)).collect(),
-        ObjectKind::VerticalPodAutoscaler => manifests.vertical_autoscalers.iter().map(|vertical_autoscaler| vertical_autoscaler.name).collect(),
-        ObjectKind::ScaledObject => manifests.scaled_objects.iter().map(|scaled_object| of(scaled_object.namespace, scaled_object.name)).collect(),
-        ObjectKind::ScaledJob => manifests.scaled_jobs.iter().map(|scaled_job| of(scaled_job.namespace, scaled_job.name)).collect(),
-        ObjectKind::PodDisruptionBudget => {
-            manifests.disruption_budgets.iter().map(|disruption_budget| of(disruption_budget.namespace, disruption_budget.name)).collect()
+        ObjectKind::HorizontalPodAutoscaler => {
+            manifests.autoscalers.iter().map(|autoscaler| of(autoscaler.namespace, autoscaler.name)).collect()
         }
+        ObjectKind::VerticalPodAutoscaler => {
+            manifests.vertical_autoscalers.iter().map(|vertical_autoscaler| vertical_autoscaler.name).collect()
+        }
+        ObjectKind::ScaledObject => manifests
+            .scaled_objects
+            .iter()
+            .map(|scaled_object| of(scaled_object.namespace, scaled_object.name))
+            .collect(),
+        ObjectKind::ScaledJob => {
+            manifests.scaled_jobs.iter().map(|scaled_job| of(scaled_job.namespace, scaled_job.name)).collect()
+        }
+        ObjectKind::PodDisruptionBudget => manifests
+            .disruption_budgets
+            .iter()
+            .map(|disruption_budget| of(disruption_budget.namespace, disruption_budget.name))
+            .collect(),
         ObjectKind::Service => manifests.services.iter().map(|service| service.name).collect(),
         ObjectKind::Ingress => manifests.ingresses.iter().map(|ingress| ingress.name).collect(),
         ObjectKind::NodePool => manifests.node_pools.iter().map(|node_pool| in_default(node_pool.name)).collect(),
@@ -548,7 +574,8 @@ fn endless_jobs(all: &[&Arc<Manifests>], scenario: &Scenario) -> Vec<(&'static s
     let is_made = |manifests: &Manifests, job: &Job| scenario.initial.is_some() && manifests.maker_of(job).is_some();
     let jobs = all.iter().flat_map(|requests| requests.jobs.iter().filter(|job| !is_made(requests, job)));
     let jobs = jobs.filter(|job| !job.spec.suspended).map(|job| ("Job", job.name));
-    let cron_jobs = all.iter().flat_map(|manifests| &manifests.cron_jobs).filter(|cron| !(cron.suspended || cron.job.suspended));
+    let cron_jobs =
+        all.iter().flat_map(|manifests| &manifests.cron_jobs).filter(|cron| !(cron.suspended || cron.job.suspended));
     let cron_jobs = cron_jobs.map(|cron| ("CronJob", cron.name));
     let unknown = |name: &ObjectName| scenario.times.get(name).is_none_or(|times| times.run_time.is_none());
     jobs.chain(cron_jobs).filter(|(_, name)| unknown(name)).collect()

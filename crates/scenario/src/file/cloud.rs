@@ -61,7 +61,8 @@ fn by_type(
         };
         let measured = Measured { memory, pods: this_entry.pods };
         let types = reading.region().types.iter().map(|kind| &kind.facts);
-        let named = types.filter(|facts| fits(this_entry.family, facts.family) && fits(this_entry.instance_type, facts.name));
+        let named =
+            types.filter(|facts| fits(this_entry.family, facts.family) && fits(this_entry.instance_type, facts.name));
         let named: Vec<_> = named.map(|facts| (facts.name, measured)).collect();
         if named.is_empty() {
             let entry = fields.get("catalog_error").and_then(|list| list.items().get(position));

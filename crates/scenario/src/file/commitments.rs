@@ -20,7 +20,10 @@ pub(crate) fn reserved<'s>(
         (Some(rate), None) => (rate, PriceQuality::Published),
         (None, Some(_)) if reserved_keys.platform != Platform::Linux => {
             return Err(reading
-                .error(term(fields), format!("no rates of Reserved Instances for {} are known", reserved_keys.platform.as_str()))
+                .error(
+                    term(fields),
+                    format!("no rates of Reserved Instances for {} are known", reserved_keys.platform.as_str()),
+                )
                 .because("the price data are for Linux, and discounts do not apply to licences")
                 .help("use `per_hour` instead of `term`"));
         }
@@ -39,7 +42,8 @@ pub(crate) fn reserved<'s>(
         }
         (rate, _) => return Err(one_of(reading, fields, "per_hour", rate.is_some())),
     };
-    let (instance_type, platform, zone, count) = (reserved_keys.instance_type, reserved_keys.platform, reserved_keys.zone, reserved_keys.count);
+    let (instance_type, platform, zone, count) =
+        (reserved_keys.instance_type, reserved_keys.platform, reserved_keys.zone, reserved_keys.count);
     Ok(ReservedInstances { instance_type, platform, zone, count, rate, quality })
 }
 

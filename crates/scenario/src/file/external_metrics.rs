@@ -18,7 +18,14 @@ pub(crate) fn metric(
     fields: Fields<'_, '_>,
     external_metric_keys: ExternalMetricKeys,
 ) -> Result<ExternalMetric, ScenarioError> {
-    let subject = match (external_metric_keys.scaler, external_metric_keys.metric, external_metric_keys.workload, external_metric_keys.scaled_object, external_metric_keys.trigger, external_metric_keys.resource) {
+    let subject = match (
+        external_metric_keys.scaler,
+        external_metric_keys.metric,
+        external_metric_keys.workload,
+        external_metric_keys.scaled_object,
+        external_metric_keys.trigger,
+        external_metric_keys.resource,
+    ) {
         (Some(address), None, None, None, trigger, None) => ExternalSubject::Scaler { address, trigger },
         (None, Some(name), None, None, None, None) => {
             let object = external_metric_keys.object.map(|(object, _)| object);
@@ -49,7 +56,9 @@ pub(crate) fn metric(
                 ));
         }
     };
-    for (key, stated) in [("selector", external_metric_keys.selector.is_some()), ("object", external_metric_keys.object.is_some())] {
+    for (key, stated) in
+        [("selector", external_metric_keys.selector.is_some()), ("object", external_metric_keys.object.is_some())]
+    {
         if let Some(node) = fields.get(key).filter(|_| stated) {
             return Err(reading
                 .error(node.at, format!("`{key}` says which of the metrics of one name is meant"))
@@ -122,14 +131,14 @@ mod tests {
     use super::of_rows;
 
     #[test]
-    fn recorded_values_hold_from_row_to_row_and_an_empty_one_fails() {
+    fn empty_recorded_value_means_failed_metric() {
         let values = of_rows(b"t_seconds,value\n0,45\n15.5,130.25\n30,\n", "u.csv").unwrap();
         let read: Vec<(i64, Option<f64>)> = values.iter().map(|value| (value.at.as_micros(), value.value)).collect();
         assert_eq!(read, [(0, Some(45.0)), (15_500_000, Some(130.25)), (30_000_000, None)]);
     }
 
     #[test]
-    fn every_mistake_in_recorded_values_is_shown_with_its_line() {
+    fn recorded_value_errors_show_their_lines() {
         for (text, mistake) in [
             ("t,value\n0,1\n", "u.csv:1: "),
             ("t_seconds,value\n", "u.csv:2: there is no value"),

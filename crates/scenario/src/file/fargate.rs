@@ -117,7 +117,10 @@ pub(crate) fn profile<'s>(
 ) -> Result<Profile, ScenarioError> {
     if profile_keys.selectors.is_empty() || profile_keys.selectors.len() > SELECTORS_MOST {
         return Err(reading
-            .error(fields.at, format!("the profile `{}` has {} selectors", profile_keys.name, profile_keys.selectors.len()))
+            .error(
+                fields.at,
+                format!("the profile `{}` has {} selectors", profile_keys.name, profile_keys.selectors.len()),
+            )
             .because("one to five")
             .help("give it one selector at least and five at most; two profiles may serve one namespace"));
     }

@@ -56,11 +56,14 @@ pub(crate) fn group<'s>(
             .help("write `managed: false`, or remove it"));
     }
     let least = either(reading, ["min", "minSize"], node_group_keys.min, node_group_keys.min_size)?;
-    let desired = either(reading, ["desired", "desiredCapacity"], node_group_keys.desired, node_group_keys.desired_capacity)?;
+    let desired =
+        either(reading, ["desired", "desiredCapacity"], node_group_keys.desired, node_group_keys.desired_capacity)?;
     let most = either(reading, ["max", "maxSize"], node_group_keys.max, node_group_keys.max_size)?;
     let (min_size, desired_size, max_size) = sizes(&reading.reader, fields, least, desired, most)?;
-    let zones = either(reading, ["zones", "availabilityZones"], node_group_keys.zones, node_group_keys.availability_zones)?;
-    let instance_types: Vec<Symbol> = node_group_keys.instance_type.into_iter().chain(node_group_keys.instance_types).collect();
+    let zones =
+        either(reading, ["zones", "availabilityZones"], node_group_keys.zones, node_group_keys.availability_zones)?;
+    let instance_types: Vec<Symbol> =
+        node_group_keys.instance_type.into_iter().chain(node_group_keys.instance_types).collect();
     if instance_types.is_empty() {
         return Err(reading
             .error(fields.at, "a node group needs `instanceTypes`")

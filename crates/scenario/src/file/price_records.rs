@@ -32,7 +32,7 @@ mod tests {
     use crate::domain::SimDuration;
 
     #[test]
-    fn recorded_prices_are_sorted_by_pool_and_time_and_counted_from_the_start_of_the_run() {
+    fn recorded_prices_are_sorted_by_pool_and_time() {
         let region = Catalog::embedded().and_then(|catalog| catalog.region("us-east-1")).unwrap();
         let start = "2026-01-01T00:00:00Z".parse().unwrap();
         let text = "instance_type,zone,time,price\nm5.large,us-east-1b,2026-01-01T02:00:00Z,0.05\n\

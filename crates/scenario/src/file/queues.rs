@@ -18,7 +18,8 @@ pub(crate) fn queue<'s>(
     let topic = if queue_keys.kind == "kafka" {
         fields.required(&reading.reader, "consumer_group")?;
         fields.required(&reading.reader, "partitions")?;
-        let (partitions, group) = (queue_keys.partitions.unwrap_or_default(), queue_keys.consumer_group.unwrap_or_default());
+        let (partitions, group) =
+            (queue_keys.partitions.unwrap_or_default(), queue_keys.consumer_group.unwrap_or_default());
         Some(KafkaTopic { partitions, group })
     } else if let Some((key, node)) =
         ["partitions", "consumer_group"].into_iter().find_map(|key| Some((key, fields.get(key)?)))

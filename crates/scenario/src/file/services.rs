@@ -36,7 +36,8 @@ pub(super) fn check(
             for service in &newer.services {
                 let Some((from, to)) = standing.refused_class(service) else { continue };
                 let name = service.name;
-                let shown = |class: Option<Symbol>| class.map_or_else(|| "none".to_owned(), |class| format!("`{class}`"));
+                let shown =
+                    |class: Option<Symbol>| class.map_or_else(|| "none".to_owned(), |class| format!("`{class}`"));
                 let message = format!(
                     "the Service {name} cannot change its `loadBalancerClass` from {} to {}",
                     shown(from),

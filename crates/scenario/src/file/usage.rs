@@ -22,5 +22,12 @@ pub(crate) fn usage<'s>(
             .help("write for example `memory: { constant: 300 }` for 300 MiB in each pod"));
     }
     let (workload, _) = usage_entry.workload;
-    Ok(UsageSpec { workload, container: usage_entry.container, of_workload: usage_entry.per, cpu, memory, start_up: usage_entry.start_up })
+    Ok(UsageSpec {
+        workload,
+        container: usage_entry.container,
+        of_workload: usage_entry.per,
+        cpu,
+        memory,
+        start_up: usage_entry.start_up,
+    })
 }

@@ -102,7 +102,7 @@ mod tests {
     use crate::Source;
 
     #[test]
-    fn a_row_makes_as_many_pods_as_it_says() {
+    fn pod_table_row_creates_its_replicas() {
         let pods = read(&Source::new("p.csv", "name,replicas,cpu,memory,namespace\nweb,2,500m,1Gi,shop\n")).unwrap();
         let names: Vec<String> = pods.iter().map(super::NamedPod::full_name).collect();
         assert_eq!(names, ["shop/web-1", "shop/web-2"]);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_that_nothing_reads_is_a_mistake_and_named_with_its_place() {
+    fn unknown_pod_table_column_is_rejected() {
         for (text, message, reason, column) in [
             (
                 "# pods\nname,replicas,cpu,memory, namspace\nweb,1,1,1Gi,shop\n",

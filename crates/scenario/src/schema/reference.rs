@@ -64,7 +64,10 @@ pub fn text() -> String {
 /// Whether a section stands under a key of the scenario itself.
 fn is_outer(section: &Section) -> bool {
     std::ptr::eq(section, &raw const SCENARIO)
-        || SCENARIO.keys.iter().any(|key| section_of(&key.form()).is_some_and(|this_section| std::ptr::eq(this_section, section)))
+        || SCENARIO
+            .keys
+            .iter()
+            .any(|key| section_of(&key.form()).is_some_and(|this_section| std::ptr::eq(this_section, section)))
 }
 
 /// The section that stands under a key, if one does.

@@ -28,8 +28,8 @@ use rustc_hash::FxHashMap;
 
 pub(super) use removal::{batch_deletes, proceed as removal_proceeds};
 
-use super::event::{LoopEvent, class};
 use super::actor_events::ActorEvent;
+use super::event::{LoopEvent, class};
 use super::node_groups::NodeGroups;
 use super::scheduler_loop::SchedulerLoop;
 use super::setup::{Autoscaler, Setup};

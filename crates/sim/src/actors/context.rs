@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
+use super::actor_events::ActorEvent;
 use super::cluster_autoscaler::{AutoscalerLoop, Lists};
 use super::cpu_shares::CpuShares;
 use super::fargate::Fargate;
@@ -15,7 +16,6 @@ use super::kubectl::drain::Drains;
 use super::kubelet::Images;
 use super::load_loop::Loads;
 use super::metrics_server::MetricsServer;
-use super::actor_events::ActorEvent;
 use super::node_groups::NodeGroups;
 use super::node_templates::NodeTemplates;
 use super::pod_trace::TraceLoop;

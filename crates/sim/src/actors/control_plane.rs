@@ -3,8 +3,8 @@
 //! Deviation: after an upgrade of the control plane, its own controllers and the scheduler continue as those of the
 //! previous release. Only the images of nodes follow.
 
-use super::context::Context;
 use super::actor_events::ActorEvent;
+use super::context::Context;
 use super::sim::Sim;
 use crate::domain::{ControlPlaneTier, KubernetesVersion, SimTime};
 use crate::world::record::EventKind;

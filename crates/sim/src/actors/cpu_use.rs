@@ -84,7 +84,7 @@ mod tests {
     use crate::domain::{SimDuration, SimTime};
 
     #[test]
-    fn what_had_been_used_a_minute_ago_is_still_known() {
+    fn cpu_use_remembers_the_last_minute() {
         let mut used = CpuUse::read_every(SimDuration::from_secs(15));
         let at = |seconds: i64| SimTime::from_micros(seconds * 1_000_000);
         let exact = |seconds: i128| match seconds {

@@ -3,8 +3,8 @@
 //! Deviation: the objects that a deleted object owns are deleted at once. The garbage collector deletes them some
 //! tenths of a second later.
 
-use crate::actors::context::Context;
 use crate::actors::actor_events::ActorEvent;
+use crate::actors::context::Context;
 use crate::actors::node_groups::NodeGroups;
 use crate::actors::scheduler_loop::SchedulerLoop;
 use crate::actors::sim::Sim;

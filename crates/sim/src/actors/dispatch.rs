@@ -6,8 +6,8 @@
 //!
 //! Must not: decide what a component makes of the news.
 
-use super::context::Context;
 use super::actor_events::ActorEvent;
+use super::context::Context;
 use super::node_autoscaler::{instance_gone, observe};
 use super::sim::Sim;
 use super::workload_controllers::daemon_sets;
@@ -109,7 +109,9 @@ fn hear(context: &mut Context<'_>, now: SimTime, news: ActorEvent) {
             queues.workload_applied(sim, workload);
             usages.workload_applied(sim, workload);
         }
-        ActorEvent::JobsCreated(workload) => job_loop::reconcile(sim, controllers, jobs, queues, vertical, now, workload),
+        ActorEvent::JobsCreated(workload) => {
+            job_loop::reconcile(sim, controllers, jobs, queues, vertical, now, workload)
+        }
         ActorEvent::PodResized(pod) => {
             let workload = sim.world.pod(pod).workload;
             scheduler.pod_resized(sim, volumes, now, pod);
@@ -168,7 +170,9 @@ fn hear(context: &mut Context<'_>, now: SimTime, news: ActorEvent) {
             scheduler.node_changed(sim, volumes, now, node);
             daemon_sets::node_untainted(sim, controllers, vertical, now, node);
         }
-        ActorEvent::NodeTainted(node) | ActorEvent::AttachLimitReported(node) => scheduler.node_changed(sim, volumes, now, node),
+        ActorEvent::NodeTainted(node) | ActorEvent::AttachLimitReported(node) => {
+            scheduler.node_changed(sim, volumes, now, node)
+        }
         ActorEvent::NodeRelabelled(node) => {
             scheduler.node_changed(sim, volumes, now, node);
             daemon_sets::node_relabelled(sim, controllers, vertical, now, node);

@@ -58,7 +58,7 @@ mod tests {
     use crate::engine::Streams;
 
     #[test]
-    fn a_beat_goes_on_whenever_somebody_begins_to_listen() {
+    fn heartbeat_phase_is_independent_of_subscription_time() {
         let seconds = SimDuration::from_secs;
         let next = |now| until_beat(SimTime::ZERO + seconds(now), seconds(7), seconds(30)).as_secs();
         assert_eq!([next(0), next(6), next(7), next(8), next(36), next(37), next(330)], [7, 1, 30, 29, 1, 30, 7]);
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_comes_round_milliseconds_after_its_period_and_each_in_its_own_way() {
+    fn loops_drift_by_milliseconds_independently() {
         let streams = Streams::new(7);
         let period = SimDuration::from_secs(15);
         let slips = |mut drift: Drift| (0..20).map(|_| (drift.after(period) - period).as_micros()).collect::<Vec<_>>();

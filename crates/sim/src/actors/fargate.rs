@@ -17,8 +17,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::event::{FargateEvent, class};
 use super::actor_events::ActorEvent;
+use super::event::{FargateEvent, class};
 use super::node_life;
 use super::sim::Sim;
 use super::volumes::Volumes;
@@ -347,7 +347,9 @@ fn deleted_after(sim: &Sim<'_>, workload: WorkloadId) -> Option<SimDuration> {
     let (workload, mut all) = (sim.world.workload(workload), manifests(sim));
     match workload.kind {
         WorkloadKind::Job => all.find_map(|one| one.jobs.iter().find(|job| job.name == workload.name))?.spec.ttl,
-        WorkloadKind::CronJob => all.find_map(|one| one.cron_jobs.iter().find(|cron| cron.name == workload.name))?.job.ttl,
+        WorkloadKind::CronJob => {
+            all.find_map(|one| one.cron_jobs.iter().find(|cron| cron.name == workload.name))?.job.ttl
+        }
         _ => None,
     }
 }

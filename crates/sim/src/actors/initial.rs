@@ -9,10 +9,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::actor_events::ActorEvent;
 use super::context::Context;
 use super::dispatch::settle;
 use super::job_loop::ScaledJobs;
-use super::actor_events::ActorEvent;
 use super::node_autoscaler::take_up_node;
 use super::node_templates::NodeTemplates;
 use super::setup::{InitialNode, InitialPlan};
@@ -66,7 +66,8 @@ pub(super) fn take_up(context: &mut Context<'_>, now: SimTime) {
     // The pods of a trace that are there from the start are among those that have their nodes.
     pod_trace::step(&mut context.sim, &mut context.pod_trace, now);
     settle(context, now);
-    let workloads = context.world.workloads().map(|(id, workload)| ((workload.kind.as_str(), workload.name), id)).collect();
+    let workloads =
+        context.world.workloads().map(|(id, workload)| ((workload.kind.as_str(), workload.name), id)).collect();
     let mut owners = Owners { by_hand: pods_by_hand(context), workloads, jobs: BTreeMap::new() };
     for &job in &initial.jobs {
         if let Some(workload) = maker_of(&owners, job) {
@@ -109,7 +110,12 @@ pub(super) fn take_up(context: &mut Context<'_>, now: SimTime) {
 }
 
 /// A node is there, with its machine if one is known.
-fn find_node(context: &mut Context<'_>, now: SimTime, initial: &InitialPlan<'_>, initial_node: &InitialNode<'_>) -> NodeId {
+fn find_node(
+    context: &mut Context<'_>,
+    now: SimTime,
+    initial: &InitialPlan<'_>,
+    initial_node: &InitialNode<'_>,
+) -> NodeId {
     let node = &initial_node.found.node;
     let drawn = Some(names::of_found(initial_node.claim.unwrap_or(&node.name), &node.name));
     let volumes = volumes_of(&context.sim, &context.node_templates, initial_node);
@@ -185,8 +191,9 @@ fn volumes_of(sim: &Sim<'_>, node_templates: &NodeTemplates, initial_node: &Init
     let reported = if gib > 0 { gib + 1 } else { VOLUME_GIB };
     if let Some(group) = initial_node.group {
         let stated = sim.groups.spec(group).volumes.iter().enumerate();
-        let volume =
-            |(place, node_volume): (usize, &NodeVolume)| if place == 0 { NodeVolume { gib: reported, ..*node_volume } } else { *node_volume };
+        let volume = |(place, node_volume): (usize, &NodeVolume)| {
+            if place == 0 { NodeVolume { gib: reported, ..*node_volume } } else { *node_volume }
+        };
         return stated.map(volume).collect();
     }
     let NodeOrigin::NodePool(pool) = initial_node.origin else { return NodeVolumes::gp3(reported) };
@@ -305,7 +312,8 @@ fn controller_name(pod: &NamedPod) -> ObjectName {
 /// The pods that nothing controls.
 fn pods_by_hand(sim: &Sim<'_>) -> BTreeMap<ObjectName, PodId> {
     let owners = sim.world.workloads().filter(|(_, item)| item.kind == WorkloadKind::Pods);
-    let pods = owners.flat_map(|(_, vertical_answer)| vertical_answer.pods.iter().map(|&pod| (vertical_answer.name.namespace, pod)));
+    let pods = owners
+        .flat_map(|(_, vertical_answer)| vertical_answer.pods.iter().map(|&pod| (vertical_answer.name.namespace, pod)));
     let named = |pod| Symbol::new(sim.world.pod_name(pod));
     pods.map(|(namespace, pod)| (ObjectName { namespace, name: named(pod) }, pod)).collect()
 }
@@ -412,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_is_as_its_template_says_unless_it_requests_something_else() {
+    fn initial_pod_keeps_differing_requests() {
         assert_eq!(spec_of_its_own(&requesting(100), &requesting(100)), None);
         let spec = spec_of_its_own(&requesting(100), &requesting(250)).unwrap();
         assert_eq!(spec.requests().cpu_milli(), 250);

@@ -8,9 +8,9 @@
 
 use rustc_hash::FxHashMap;
 
+use super::actor_events::ActorEvent;
 use super::event::{CloudEvent, class};
 use super::kubectl::nodes_called;
-use super::actor_events::ActorEvent;
 use super::node_groups::NodeGroups;
 use super::sim::Sim;
 use super::zone_outage::Darkness;

@@ -10,9 +10,9 @@ mod applied;
 
 pub(super) use applied::{apply, retire};
 
+use super::actor_events::ActorEvent;
 use super::drift::Drift;
 use super::event::{KubeletEvent, ReplicaEvent, WorkloadEvent, class};
-use super::actor_events::ActorEvent;
 use super::prometheus::Prometheus;
 use super::queue_loop::Queues;
 use super::restarts::BackOffs;
@@ -93,7 +93,14 @@ impl<'s> Job<'s> {
     /// A Job at this position of the record that begins now.
     fn new(job_loop: &JobLoop<'s>, job: usize, began: SimTime) -> Self {
         let state = JobState::new(job);
-        Self { spec: &job_loop.plan.job.job, form: job_loop.form, revision: job_loop.revision, began, is_begun: true, state }
+        Self {
+            spec: &job_loop.plan.job.job,
+            form: job_loop.form,
+            revision: job_loop.revision,
+            began,
+            is_begun: true,
+            state,
+        }
     }
 
     fn step(&self, world: &World, now: SimTime) -> JobStep {

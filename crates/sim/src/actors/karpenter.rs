@@ -7,8 +7,8 @@ pub(super) mod inquiry;
 mod launches;
 mod outside;
 
-use super::event::{KarpenterEvent, class};
 use super::actor_events::ActorEvent;
+use super::event::{KarpenterEvent, class};
 use super::node_templates::NodeTemplates;
 use super::scheduler_loop::SchedulerLoop;
 use super::setup::{Autoscaler, KarpenterSettings, Setup};
@@ -183,8 +183,13 @@ fn await_ends(parts: &mut Running<'_, '_>) {
     }
     for reservation in parts.sim.setup.scenario.ec2.cloud.reservations.iter().filter(|reservation| !reservation.block) {
         if let Some(until) = reservation.until.filter(|&until| until >= SimTime::ZERO) {
-            let late = parts.sim.streams.stream("reservation-end", reservation.id.as_str()).span_up_to(TYPES_READ_EVERY);
-            parts.sim.queue.schedule(until + late, class::NODE_AUTOSCALER, KarpenterEvent::ReservationEnded(reservation.id));
+            let late =
+                parts.sim.streams.stream("reservation-end", reservation.id.as_str()).span_up_to(TYPES_READ_EVERY);
+            parts.sim.queue.schedule(
+                until + late,
+                class::NODE_AUTOSCALER,
+                KarpenterEvent::ReservationEnded(reservation.id),
+            );
         }
     }
 }

@@ -110,7 +110,11 @@ pub(super) fn apply<'s>(
     let name = ObjectName { namespace: object.namespace, name: object.name };
     let target = sim.scaled_workload(object.namespace, object.target);
     sim.world.note(now, EventKind::ManifestApplied, target, format!("ScaledObject {name}"));
-    let index = match scaled_objects.all.iter().position(|scaled_object| !scaled_object.retired && scaled_object.name() == name) {
+    let index = match scaled_objects
+        .all
+        .iter()
+        .position(|scaled_object| !scaled_object.retired && scaled_object.name() == name)
+    {
         Some(known) => {
             let scaled_object = &mut scaled_objects.all[known];
             if scaled_object.plan.object.triggers != object.triggers {
@@ -165,7 +169,8 @@ pub(super) fn retire(
     now: SimTime,
     name: ObjectName,
 ) -> bool {
-    let known = scaled_objects.all.iter().position(|scaled_object| !scaled_object.retired && scaled_object.name() == name);
+    let known =
+        scaled_objects.all.iter().position(|scaled_object| !scaled_object.retired && scaled_object.name() == name);
     let Some(index) = known else { return false };
     scaled_objects.all[index].retired = true;
     if let Some(timer) = scaled_objects.all[index].next_poll.take() {
@@ -315,7 +320,11 @@ impl ScaledObjects<'_> {
         let outcome = read_with_fallback(fallback, value, &mut memory.failures, goal, counts);
         self.all[index].memory[trigger] = memory;
         let in_fallback = matches!(outcome, FallbackRead::Synthetic(_) | FallbackRead::Nil);
-        TriggerReading { outcome, state: TriggerState { active: active || in_fallback, failed: problem.is_some() }, problem }
+        TriggerReading {
+            outcome,
+            state: TriggerState { active: active || in_fallback, failed: problem.is_some() },
+            problem,
+        }
     }
 }
 
@@ -400,8 +409,11 @@ fn composite_milli(plan: &ScalingPlan, reads: &[TriggerReading]) -> Result<i64, 
         }
     }
     let value = |name: &str| {
-        let position =
-            plan.object.triggers.iter().position(|trigger| trigger.name.is_some_and(|this_name| this_name.as_str() == name))?;
+        let position = plan
+            .object
+            .triggers
+            .iter()
+            .position(|trigger| trigger.name.is_some_and(|this_name| this_name.as_str() == name))?;
         Some(match reads.get(position)?.outcome {
             FallbackRead::Value(milli) => Some(milli as f64 / 1e3),
             _ => None,

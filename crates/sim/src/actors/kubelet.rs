@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use super::event::{AttachmentId, KubeletEvent, class};
 use super::actor_events::ActorEvent;
+use super::event::{AttachmentId, KubeletEvent, class};
 use super::probes;
 use super::sim::Sim;
 use super::volumes::Volumes;

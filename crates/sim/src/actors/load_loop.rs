@@ -299,7 +299,9 @@ impl Loads {
         if let Some(timer) = item.shift.take() {
             sim.queue.cancel(timer);
         }
-        item.shift =
-            item.model.next_change(now).map(|at| sim.queue.schedule(at, class::LOAD, LoadEvent::LoadShift(load as u32)));
+        item.shift = item
+            .model
+            .next_change(now)
+            .map(|at| sim.queue.schedule(at, class::LOAD, LoadEvent::LoadShift(load as u32)));
     }
 }

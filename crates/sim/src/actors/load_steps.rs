@@ -150,7 +150,7 @@ mod tests {
     use crate::load::{Curve, CurveStep, Source};
 
     #[test]
-    fn a_curve_is_followed_from_its_zero_until_an_instant() {
+    fn load_curve_runs_from_zero_to_end() {
         let secs = SimDuration::from_secs;
         let step = |(from, rate): (i64, f64)| CurveStep { from: secs(from), rate };
         let curve = Arc::new(Curve::from_steps([(-5, 1.0), (0, 2.0), (10, 3.0), (20, 4.0)].map(step).to_vec()));

@@ -581,7 +581,7 @@ mod tests {
     use crate::domain::{NodeId, SimDuration, SimTime};
 
     #[test]
-    fn whatever_the_age_of_their_readings_all_nodes_are_known_at_one_tick() {
+    fn all_nodes_are_read_at_one_tick() {
         let mut server = MetricsServer::with_resolution(SimDuration::from_secs(15));
         server.phase = SimDuration::from_millis(4_200);
         for (node, age, registered) in [(0, 0, 0), (1, 300, 17_000), (2, 4_200, 100_001), (3, 12_400, 31_799)] {

@@ -3,10 +3,10 @@
 //!
 //! What must not live here: what an autoscaler decides or how it is driven.
 
+use super::actor_events::ActorEvent;
 use super::cluster_autoscaler::AutoscalerLoop;
 use super::context::Context;
 use super::event::AutoscalerEvent;
-use super::actor_events::ActorEvent;
 use super::setup::{Autoscaler, Setup};
 use super::sim::Sim;
 use super::{cluster_autoscaler, karpenter};

@@ -18,8 +18,8 @@ pub(super) use refresh::begin as begin_refresh;
 pub(super) use repair::{due as repair_due, node_lost};
 pub(super) use update::begin as begin_update;
 
-use super::event::{GroupEvent, class};
 use super::actor_events::ActorEvent;
+use super::event::{GroupEvent, class};
 use super::node_templates::NodeTemplates;
 use super::setup::Setup;
 use super::sim::{Machine, Sim};

@@ -1,14 +1,14 @@
 //! A machine's life: running, registered, Ready, gone.
 
-use super::event::{NodeEvent, class};
 use super::actor_events::ActorEvent;
+use super::event::{NodeEvent, class};
 use super::node_groups::NodeGroups;
 use super::node_templates::NodeTemplates;
 use super::sim::{Machine, Sim};
 use super::startup_taints::StartupTaints;
 use super::{kubelet, volumes};
 use crate::cloud::api::instance_name;
-use crate::cloud::{LaunchOutcome, InstanceId, Pool};
+use crate::cloud::{InstanceId, LaunchOutcome, Pool};
 use crate::cluster::NodePhase;
 use crate::domain::labels::deprecated_node_labels;
 use crate::domain::node_pool::{AmiFamily, KubeletConfig};
@@ -19,7 +19,7 @@ use crate::domain::{
 use crate::world::node_operations::LaunchFacts;
 use crate::world::record::NodeOrigin;
 use nodecast_cluster_autoscaler::aws::promised_devices;
-use nodecast_karpenter::instance_types::{RealNode, NodeSettings, add_extended, kubelet_of_nodes, measured_node};
+use nodecast_karpenter::instance_types::{NodeSettings, RealNode, add_extended, kubelet_of_nodes, measured_node};
 
 /// What a launched instance adds to its node: place, type, price. Its system is that of the family of its images.
 pub(super) fn launch_facts(

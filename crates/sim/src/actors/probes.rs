@@ -75,7 +75,12 @@ fn first_giving_up<'c>(sim: &'c Sim<'_>, pod: PodId) -> Option<GivingUp<'c>> {
         return None;
     }
     let answers = sim.times_of(state.workload).start_time;
-    state.spec.containers.iter().filter_map(|container| giving_up(container, answers)).min_by_key(|giving_up| giving_up.after)
+    state
+        .spec
+        .containers
+        .iter()
+        .filter_map(|container| giving_up(container, answers))
+        .min_by_key(|giving_up| giving_up.after)
 }
 
 /// The pod's containers have started: a probe that will give up on one has its moment put on the queue.
@@ -89,7 +94,11 @@ pub(super) fn watch(sim: &mut Sim<'_>, pod: PodId) {
 pub(super) fn give_up(sim: &mut Sim<'_>, back_offs: &mut BackOffs, now: SimTime, pod: PodId) {
     let state = sim.world.pod(pod);
     let Some(started) = state.started.filter(|_| state.phase == PodPhase::Running && state.is_active()) else { return };
-    let Some(first_giving_up) = first_giving_up(sim, pod).filter(|first_giving_up| started + first_giving_up.after <= now) else { return };
+    let Some(first_giving_up) =
+        first_giving_up(sim, pod).filter(|first_giving_up| started + first_giving_up.after <= now)
+    else {
+        return;
+    };
     let why = format!(
         "the {} probe of container {} failed {} times in a row, until {} after its start, and the application answers after {}",
         first_giving_up.name,

@@ -358,7 +358,7 @@ mod tests {
     use crate::domain::{SimDuration, SimTime};
 
     #[test]
-    fn the_adapter_looks_at_its_phase_and_every_interval_after() {
+    fn prometheus_adapter_relists_at_phase_and_interval() {
         let at = |secs| SimTime::ZERO + SimDuration::from_secs(secs);
         let next = |secs| next_relist(at(secs), SimDuration::from_secs(100), SimDuration::from_secs(600)).as_secs();
         assert_eq!([next(0), next(100), next(101), next(700), next(701)], [100, 100, 700, 700, 1_300]);

@@ -181,8 +181,10 @@ impl Queues {
             metrics.set_worker_use(workload, rate, now);
         }
         let queue_loop = &mut self.all[queue];
-        queue_loop.shift =
-            queue_loop.queue.next_change().map(|at| sim.queue.schedule(at, class::LOAD, LoadEvent::QueueShift(queue as u32)));
+        queue_loop.shift = queue_loop
+            .queue
+            .next_change()
+            .map(|at| sim.queue.schedule(at, class::LOAD, LoadEvent::QueueShift(queue as u32)));
     }
 }
 

@@ -144,7 +144,8 @@ pub(super) fn apply<'s>(
     let name = ObjectName { namespace: spec.namespace, name: spec.name };
     let target = sim.scaled_workload(spec.namespace, spec.target);
     sim.world.note(now, EventKind::ManifestApplied, target, format!("HorizontalPodAutoscaler {name}"));
-    if let Some(known) = autoscalers.all.iter_mut().find(|autoscaler| !autoscaler.retired && autoscaler.name() == name) {
+    if let Some(known) = autoscalers.all.iter_mut().find(|autoscaler| !autoscaler.retired && autoscaler.name() == name)
+    {
         known.spec = spec;
         known.target = target;
         known.read.clear();
@@ -226,7 +227,9 @@ impl ReplicaLoops<'_> {
 
     /// The autoscaler of this name is deleted; whether there is one.
     pub(super) fn retire(&mut self, sim: &mut Sim<'_>, now: SimTime, name: ObjectName) -> bool {
-        let Some(replica_loop) = self.all.iter_mut().find(|replica_loop| !replica_loop.retired && replica_loop.name() == name) else {
+        let Some(replica_loop) =
+            self.all.iter_mut().find(|replica_loop| !replica_loop.retired && replica_loop.name() == name)
+        else {
             return false;
         };
         replica_loop.retired = true;
@@ -400,7 +403,9 @@ fn note_planned_maximum(
     }
     let asks = |calendar: bool| {
         let mut all = proposals.iter().zip(&is_calendar).filter(|(_, is_calendar)| **is_calendar == calendar);
-        all.any(|(proposal, _)| proposal.as_ref().is_ok_and(|proposal| proposal.replicas >= autoscaler.spec.max_replicas))
+        all.any(|(proposal, _)| {
+            proposal.as_ref().is_ok_and(|proposal| proposal.replicas >= autoscaler.spec.max_replicas)
+        })
     };
     match (asks(false), asks(true)) {
         (true, _) => sim.world.plan_maximum(target, false, now),

@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 
+use super::actor_events::ActorEvent;
 use super::event::{KubeletEvent, class};
 use super::kubelet;
-use super::actor_events::ActorEvent;
 use super::sim::Sim;
 use crate::domain::{KubernetesBehaviour, PodId, SimDuration, SimTime};
 

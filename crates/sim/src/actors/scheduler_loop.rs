@@ -13,10 +13,10 @@ use rustc_hash::FxHashMap;
 use calls::Calls;
 pub(super) use calls::call_has_its_turn;
 
+use super::actor_events::ActorEvent;
 use super::drift::until_beat;
 use super::event::{SchedulerEvent, class};
 use super::kubelet;
-use super::actor_events::ActorEvent;
 use super::setup::Setup;
 use super::sim::Sim;
 use super::volumes::Volumes;
@@ -91,7 +91,8 @@ struct PodEntry {
 impl SchedulerLoop {
     pub(super) fn new(setup: &Setup<'_>, streams: Streams) -> Self {
         let services = setup.policy.manifests.services.iter();
-        let services = services.map(|service| Service { namespace: service.name.namespace, selector: service.selector.clone() });
+        let services =
+            services.map(|service| Service { namespace: service.name.namespace, selector: service.selector.clone() });
         Self {
             view: ClusterView::new(services.collect(), setup.namespaces()),
             scheduler: Scheduler::new(setup.scheduler.clone()),

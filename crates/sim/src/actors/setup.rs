@@ -312,7 +312,8 @@ pub struct Example {
 impl InitialPlan<'_> {
     /// What a node of this group or NodePool with this type offers, if there is one.
     pub fn example(&self, origin: NodeOrigin, instance_type: Symbol) -> Option<&RealNode> {
-        let found = self.examples.iter().find(|example| example.origin == origin && example.instance_type == instance_type);
+        let found =
+            self.examples.iter().find(|example| example.origin == origin && example.instance_type == instance_type);
         found.map(|example| &example.offers)
     }
 

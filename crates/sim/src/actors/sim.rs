@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
+use super::actor_events::{ActorEvent, Outbox};
 use super::budgets::Budgets;
 use super::event::Event;
-use super::actor_events::{ActorEvent, Outbox};
 use super::setup::Setup;
 use crate::cloud::autoscaling::GroupSpec;
 use crate::cloud::billing::FargatePrices;
@@ -176,7 +176,9 @@ impl<'s> Sim<'s> {
         let name = ObjectName { namespace, name: target.name };
         let kind = target.kind.as_str();
         let mut workloads = self.world.workloads();
-        workloads.find(|(_, workload)| workload.name == name && workload.kind.as_str() == kind && !workload.deleted).map(|(id, _)| id)
+        workloads
+            .find(|(_, workload)| workload.name == name && workload.kind.as_str() == kind && !workload.deleted)
+            .map(|(id, _)| id)
     }
 
     /// A number that stands for the pod's random UID.

@@ -15,8 +15,8 @@
 
 use std::collections::BTreeMap;
 
-use super::event::{NodeEvent, class};
 use super::actor_events::ActorEvent;
+use super::event::{NodeEvent, class};
 use super::setup::Setup;
 use super::sim::Sim;
 use super::taint_eviction::TaintEvictions;

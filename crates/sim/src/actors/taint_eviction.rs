@@ -115,7 +115,9 @@ fn concerns(taint: &Taint) -> bool {
 fn patience<'t>(taints: impl Iterator<Item = &'t Taint>, tolerations: &[Toleration]) -> Patience {
     let mut shortest = None;
     for taint in taints {
-        let Some(used) = tolerations.iter().find(|toleration| toleration.tolerates(taint)) else { return Patience::NotAtAll };
+        let Some(used) = tolerations.iter().find(|toleration| toleration.tolerates(taint)) else {
+            return Patience::NotAtAll;
+        };
         shortest = [shortest, used.toleration_seconds].into_iter().flatten().min();
     }
     shortest.map_or(Patience::ForEver, |span| Patience::For(span.max(SimDuration::ZERO)))
@@ -128,7 +130,7 @@ mod tests {
     use crate::domain::{SimDuration, Symbol, Taint, Toleration};
 
     #[test]
-    fn the_shortest_of_the_times_that_are_used_counts_and_one_taint_too_many_ends_it() {
+    fn shortest_applicable_toleration_time_applies() {
         let taint = |key: &str| Taint::new(Symbol::new(key), TaintEffect::NoExecute);
         let bears = |key: &str, seconds: Option<i64>| Toleration {
             toleration_seconds: seconds.map(SimDuration::from_secs),

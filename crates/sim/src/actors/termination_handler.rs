@@ -7,8 +7,8 @@
 //! Deviation: of the termination handler, only the DaemonSet exists, not the mode that reads a queue. A pod that a
 //! budget blocks is tried again every second, not every five.
 
-use super::event::{CloudEvent, class};
 use super::actor_events::ActorEvent;
+use super::event::{CloudEvent, class};
 use super::node_groups;
 use super::node_groups::NodeGroups;
 use super::sim::Sim;

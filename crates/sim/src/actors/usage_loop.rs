@@ -161,7 +161,8 @@ impl Usages {
             sim.queue.schedule(*next, class::LOAD, LoadEvent::MemoryUsageStep(usage, step + 1));
         }
         let usage_loop = &mut self.all[usage as usize];
-        let before = std::mem::replace(&mut usage_loop.memory, curve.get(step as usize).map_or(0, |(_, amount)| *amount));
+        let before =
+            std::mem::replace(&mut usage_loop.memory, curve.get(step as usize).map_or(0, |(_, amount)| *amount));
         if let (Some(workload), true) = (usage_loop.id, usage_loop.memory > before) {
             self.look_at_all(sim, workload);
         }
@@ -208,7 +209,8 @@ impl Usages {
         let wanted = usage_loop.share(usage_loop.cpu, workload.ready);
         let (mut pods, mut held_back, mut used) = (0_i64, 0_i64, 0_i128);
         for pod in workload.pods.iter().map(|&pod| sim.world.pod(pod)).filter(|pod| pod.is_ready()) {
-            let limit = cpu_limit(&pod.spec, usage_loop.container).map_or(i64::MAX, |milli| milli.saturating_mul(1_000));
+            let limit =
+                cpu_limit(&pod.spec, usage_loop.container).map_or(i64::MAX, |milli| milli.saturating_mul(1_000));
             pods += 1;
             held_back += i64::from(wanted > limit);
             used += i128::from(wanted.min(limit));
@@ -409,7 +411,8 @@ pub(super) fn divided(shared: i64, numbers: &[i64], weights: &[i64]) -> SmallVec
         0 => i128::from(shared) / i128::from(weights.len().max(1) as i64),
         _ => i128::from(shared) * i128::from(weight) / all,
     };
-    let amounts = weights.iter().zip(numbers).map(|(&weight, &number)| number + i64::try_from(part(weight)).unwrap_or(i64::MAX));
+    let amounts =
+        weights.iter().zip(numbers).map(|(&weight, &number)| number + i64::try_from(part(weight)).unwrap_or(i64::MAX));
     amounts.collect()
 }
 
@@ -460,7 +463,8 @@ pub(super) fn place_of(spec: &PodSpec, name: Symbol) -> Option<usize> {
 
 /// The container that is killed where containers and sidecars use so much memory: its place, what is used, and the limit of that.
 fn first_over(spec: &PodSpec, used: &[i64]) -> Option<(usize, i64, i64)> {
-    let limits = spec.containers.iter().chain(spec.sidecars()).map(|container| container.limits.find(ResourceName::MEMORY));
+    let limits =
+        spec.containers.iter().chain(spec.sidecars()).map(|container| container.limits.find(ResourceName::MEMORY));
     let mut item = used.iter().zip(limits).enumerate();
     let over = |(place, (&used, limit)): (usize, (&i64, Option<i64>))| {
         limit.filter(|limit| used > *limit).map(|limit| (place, used, limit))

@@ -126,7 +126,9 @@ impl Volumes {
     fn bill(&mut self, volume: &PersistentVolume, from: SimTime) {
         let Some(gib) = volume.gib.filter(|_| volume.driver == Some(well_known::EBS_DRIVER)) else { return };
         let expressions = volume.node_affinity.iter().flat_map(|term| &term.expressions);
-        let zone = expressions.filter(|expression| expression.key == well_known::ZONE).find_map(|expression| expression.values.first().copied());
+        let zone = expressions
+            .filter(|expression| expression.key == well_known::ZONE)
+            .find_map(|expression| expression.values.first().copied());
         let class = self.storage.disk_of(volume);
         if self.disk_of.get(&volume.name).is_some_and(|&place| self.disks[place].until.is_none()) {
             // It has been retained, and is billed since.

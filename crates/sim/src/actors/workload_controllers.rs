@@ -19,9 +19,9 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::actor_events::ActorEvent;
 use super::event::{WorkloadEvent, class};
 use super::kubelet;
-use super::actor_events::ActorEvent;
 use super::quotas::Quotas;
 use super::setup::Setup;
 use super::sim::{Jitter, Sim};

@@ -14,8 +14,8 @@
 
 use std::collections::BTreeMap;
 
-use super::event::{Event, KubeletEvent, MetricsEvent, NodeEvent, WorkloadEvent, class};
 use super::actor_events::ActorEvent;
+use super::event::{Event, KubeletEvent, MetricsEvent, NodeEvent, WorkloadEvent, class};
 use super::sim::Sim;
 use super::{kubelet, node_groups};
 use crate::cluster::{NodePhase, PodPhase};
@@ -152,7 +152,8 @@ impl Darkness {
     /// nothing on it comes to an end.
     pub(super) fn node_found(&mut self, sim: &mut Sim<'_>, now: SimTime, node: NodeId, added: &[(Symbol, SimTime)]) {
         let taints = &sim.world.node(node).taints;
-        let evicts = |key: Symbol| taints.iter().any(|taint| taint.key == key && taint.effect == TaintEffect::NoExecute);
+        let evicts =
+            |key: Symbol| taints.iter().any(|taint| taint.key == key && taint.effect == TaintEffect::NoExecute);
         let keys = [well_known::TAINT_UNREACHABLE, well_known::TAINT_NOT_READY];
         let Some(key) = keys.into_iter().find(|&key| evicts(key)) else { return };
         let is_silent = key == well_known::TAINT_UNREACHABLE;

@@ -28,7 +28,12 @@ pub(super) fn traffic(context: &Context<'_>, answered: &[(WorkloadId, f64)], end
     let share = |from: SimTime, to: SimTime| (to - from).as_secs_f64() / (end - SimTime::ZERO).as_secs_f64();
     let used = |balancer: &Balancer| {
         let requests = balancer.phases(end).map(|(from, to, services)| behind(services) * share(from, to)).sum();
-        BalancerUse { kind: balancer.kind, requests: whole(requests), from: balancer.from, to: balancer.to.unwrap_or(end) }
+        BalancerUse {
+            kind: balancer.kind,
+            requests: whole(requests),
+            from: balancer.from,
+            to: balancer.to.unwrap_or(end),
+        }
     };
     let cluster = manifests.cluster.as_ref();
     let near: Vec<Service> = manifests.services.iter().filter(|service| service.keeps_zone).cloned().collect();
@@ -181,7 +186,8 @@ pub(super) fn capability_prices(context: &Context<'_>, orders: &EksOrders) -> Op
     let region = context.setup.region.name.as_str();
     let billed = context.setup.scenario.ec2.cloud.billing.eks.ordered(orders);
     let is_guessed = |capability_fee: &&eks_fees::CapabilityFee| {
-        let by_list = capability_fee.per_hour.is_none() || (capability_fee.items > 0 && capability_fee.per_item_hour.is_none());
+        let by_list =
+            capability_fee.per_hour.is_none() || (capability_fee.items > 0 && capability_fee.per_item_hour.is_none());
         by_list && !eks_fees::has_prices(capability_fee.kind, region)
     };
     let names: Vec<&str> = billed.iter().filter(is_guessed).map(|item| item.kind.as_str()).collect();

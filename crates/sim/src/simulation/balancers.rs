@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn each_is_there_from_when_it_is_called_for_until_it_is_not() {
+    fn load_balancer_exists_while_requested() {
         let (mut all, known) = (Vec::new(), services(&[("web", "web"), ("api", "api"), ("docs", "docs")]));
         change(&mut all, at(0), vec![service(Classic, "web"), group(&["docs"])], &known);
         change(&mut all, at(10), vec![service(Classic, "web"), service(Network, "api"), group(&["docs"])], &known);
@@ -179,12 +179,13 @@ mod tests {
     }
 
     #[test]
-    fn services_are_behind_it_while_they_are_as_they_are() {
+    fn load_balancer_serves_services_until_they_change() {
         let mut all = Vec::new();
         let told = |balancer: &Balancer| -> Vec<(i64, i64, Vec<String>)> {
             let phases = balancer.phases(at(60)).map(|(from, to, services)| {
-                let app =
-                    |service: &Service| service.selector.get(Symbol::new("app")).map_or("", |app| app.as_str()).to_owned();
+                let app = |service: &Service| {
+                    service.selector.get(Symbol::new("app")).map_or("", |app| app.as_str()).to_owned()
+                };
                 (from.as_secs(), to.as_secs(), services.iter().map(app).collect())
             });
             phases.collect()

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_come_to_a_node_and_leave_it_are_as_they_should_be_until_they_request_more_than_it_offers() {
+    fn checker_reports_requests_above_allocatable() {
         let (mut cluster, node, pods) = cluster();
         let mut checkers = Checkers::default();
         assert_eq!(told(&mut checkers, &cluster), None);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_moves_without_having_been_gone_is_named() {
+    fn checker_reports_pod_moved_without_deletion() {
         let (mut cluster, node, pods) = cluster();
         let mut checkers = Checkers::default();
         assert_eq!(told(&mut checkers, &cluster), None);

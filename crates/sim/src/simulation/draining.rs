@@ -77,7 +77,11 @@ fn sentence(context: &Context<'_>, (pool, keeper, workload): &BlockedDrain) -> S
 /// What ends a drain whatever keeps the pods, from Karpenter v1 on.
 fn in_time(context: &Context<'_>, pool: Symbol) -> String {
     let setup = context.setup;
-    let stated = setup.node_pools.iter().find(|node_pool| node_pool.name == pool).and_then(|node_pool| node_pool.termination_grace_period);
+    let stated = setup
+        .node_pools
+        .iter()
+        .find(|node_pool| node_pool.name == pool)
+        .and_then(|node_pool| node_pool.termination_grace_period);
     match stated {
         Some(grace) => format!(" (`terminationGracePeriod` of {grace} will end the drain)"),
         None if Behaviour::for_release(setup.policy.versions.karpenter).v1_api => {

@@ -149,7 +149,9 @@ fn applied<'a>(scenario: &'a Scenario, policy: &'a PolicyVariant) -> Vec<&'a Man
 
 /// Workloads that are sampled.
 fn workloads(all: &[&Manifests]) -> u64 {
-    all.iter().map(|manifests| (manifests.deployments.len() + manifests.stateful_sets.len() + manifests.jobs.len()) as u64).sum()
+    all.iter()
+        .map(|manifests| (manifests.deployments.len() + manifests.stateful_sets.len() + manifests.jobs.len()) as u64)
+        .sum()
 }
 
 /// Pods that are there from the start.
@@ -161,7 +163,8 @@ fn lasting(manifests: &Manifests) -> u64 {
 
 /// Replicas that autoscalers may add.
 fn gains(manifests: &Manifests) -> u64 {
-    let hpas = manifests.autoscalers.iter().map(|autoscaler| (autoscaler.min_replicas.unwrap_or(1), autoscaler.max_replicas));
+    let hpas =
+        manifests.autoscalers.iter().map(|autoscaler| (autoscaler.min_replicas.unwrap_or(1), autoscaler.max_replicas));
     let gain = |(least, most): (i32, i32)| u64::try_from(most.saturating_sub(least)).unwrap_or(0).min(GAIN_MAX);
     hpas.map(gain).sum()
 }
@@ -207,7 +210,10 @@ fn nodes(all: &[&Manifests]) -> u64 {
     };
     for manifests in all {
         manifests.deployments.iter().for_each(|deployment| add(deployment.replicas.unwrap_or(1), &deployment.template));
-        manifests.stateful_sets.iter().for_each(|stateful_set| add(stateful_set.replicas.unwrap_or(1), &stateful_set.template));
+        manifests
+            .stateful_sets
+            .iter()
+            .for_each(|stateful_set| add(stateful_set.replicas.unwrap_or(1), &stateful_set.template));
         manifests.pods.iter().for_each(|pod| add(1, &pod.spec));
     }
     cpu.div_ceil(8_000).max(memory.div_ceil(32 << 30)).min(pods)
@@ -221,8 +227,7 @@ mod tests {
     use nodecast_scenario::source::InMemoryFiles;
 
     #[test]
-    fn ten_thousand_deployments_are_sampled_as_seldom_as_keeps_a_million_lines()
-    -> Result<(), Box<dyn std::error::Error>> {
+    fn many_deployments_reduce_sampling_rate() -> Result<(), Box<dyn std::error::Error>> {
         let deployment = |number: u32| {
             format!(
                 "apiVersion: apps/v1
@@ -251,7 +256,7 @@ spec:
     }
 
     #[test]
-    fn a_pod_has_one_node_at_most_however_much_it_requests() -> Result<(), Box<dyn std::error::Error>> {
+    fn run_size_estimate_caps_nodes_at_pods() -> Result<(), Box<dyn std::error::Error>> {
         let objects = "apiVersion: apps/v1
 kind: Deployment
 metadata: { name: huge }
@@ -270,7 +275,7 @@ spec:
     }
 
     #[test]
-    fn only_a_large_run_is_warned_of_and_told_what_makes_it_smaller() {
+    fn only_large_runs_get_size_warning() {
         let small = RunSizeEstimate {
             pods: 3_411,
             nodes: 7,

@@ -1,16 +1,16 @@
 //! From a scenario and one of its policies to the setup of one simulation, with warnings about what is left out.
 
 mod auto_mode;
-mod overlays_and_buffers;
 mod commitments;
+mod cpu_lints;
 mod devices;
-mod unsupported_fields;
 mod ebs_zones;
 mod fields;
 mod initial;
 mod late_objects;
 mod metrics;
 mod node_groups;
+mod overlays_and_buffers;
 mod pools;
 mod replicas;
 mod selected;
@@ -19,9 +19,9 @@ mod sizes;
 mod startup_taints;
 mod storage;
 mod unloaded;
+mod unsupported_fields;
 mod usage;
 mod vertical;
-mod cpu_lints;
 mod zone_ids;
 
 use std::collections::BTreeSet;

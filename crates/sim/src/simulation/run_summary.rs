@@ -9,7 +9,7 @@ use super::usable_types::unpriced_types;
 use super::{ancillary_usage, control_plane, draining, no_effect, rollouts, unknown_load};
 use crate::actors::{Autoscaler, Context, QueuePlan, Setup, inquiry};
 use crate::catalog::{Price, PriceQuality};
-use crate::cloud::billing::{self, NonComputeUsage, ManagedNodes};
+use crate::cloud::billing::{self, ManagedNodes, NonComputeUsage};
 use crate::cloud::settings::SpotPrices;
 use crate::cluster::NodeOrigin;
 use crate::domain::hpa::HorizontalPodAutoscaler;
@@ -83,7 +83,9 @@ pub(super) fn conclude(
     ancillary_usage::capability_prices(&context, &beside.eks)
         .into_iter()
         .for_each(|text| warnings.add(&outcome::CAPABILITY_PRICES, text));
-    ancillary_usage::not_billed(&context, &bill).into_iter().for_each(|text| warnings.add(&outcome::PRICES_NOT_KNOWN, text));
+    ancillary_usage::not_billed(&context, &bill)
+        .into_iter()
+        .for_each(|text| warnings.add(&outcome::PRICES_NOT_KNOWN, text));
     unknown_load::traffic(&context, in_cores.len(), end)
         .into_iter()
         .for_each(|text| warnings.add(&outcome::TRAFFIC_NOT_KNOWN, text));

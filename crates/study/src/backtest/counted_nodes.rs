@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_of_a_kind_goes_first_and_what_has_no_count_is_gone() {
+    fn oldest_counted_node_of_type_goes_first() {
         let mut counts = Counts::default();
         for (minute, large, small) in [(0, 2, 0), (1, 3, 1), (2, 1, 1), (5, 0, 1)] {
             let at = SimTime::ZERO + SimDuration::from_secs(minute * 60);

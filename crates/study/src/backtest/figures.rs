@@ -280,7 +280,14 @@ impl Readings {
     }
 
     /// What is no sum, with what its floor has besides the share and the count of `known`.
-    fn measured(&mut self, name: &str, label: &str, unit: Unit, known: FigureTolerance, (value, luck): (Option<f64>, f64)) {
+    fn measured(
+        &mut self,
+        name: &str,
+        label: &str,
+        unit: Unit,
+        known: FigureTolerance,
+        (value, luck): (Option<f64>, f64),
+    ) {
         self.list.push(Reading {
             name: name.to_owned(),
             label: label.to_owned(),
@@ -460,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn a_charge_counts_by_the_time_within_the_stretch() {
+    fn charge_is_prorated_to_the_window() {
         let charge = |from, until, nanos| Charge {
             item: Symbol::new("instance"),
             instance_type: None,
@@ -477,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_as_another_begins_is_not_there_with_it() {
+    fn touching_intervals_do_not_overlap() {
         assert_eq!(most_at_once(&[(at(0), at(10)), (at(10), at(20)), (at(5), at(12))]), 2);
         assert_eq!(most_at_once(&[]), 0);
     }

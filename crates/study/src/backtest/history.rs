@@ -319,7 +319,9 @@ fn charges(outcome: &Outcome) -> Vec<Charge> {
 
 /// Whether the word is that of a launch that came to nothing, which is no disruption.
 pub fn is_failed_launch(end: Symbol) -> bool {
-    [NodeEnd::LaunchFailed, NodeEnd::Aborted, NodeEnd::NotRegistered].iter().any(|launchfailed| launchfailed.as_str() == end.as_str())
+    [NodeEnd::LaunchFailed, NodeEnd::Aborted, NodeEnd::NotRegistered]
+        .iter()
+        .any(|launchfailed| launchfailed.as_str() == end.as_str())
 }
 
 /// Whether the word is that of a Spot instance that EC2 took.

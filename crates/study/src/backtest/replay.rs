@@ -201,7 +201,7 @@ mod tests {
     use crate::domain::{HourlyRate, Money, SimDuration, SimTime, Symbol, well_known};
 
     #[test]
-    fn a_pool_of_many_instances_is_replayed_at_the_price_of_one() {
+    fn multi_instance_pool_replays_at_unit_price() {
         let (from, until) = (SimTime::ZERO, SimTime::ZERO + SimDuration::from_secs(3_600));
         let charge = Charge {
             item: Symbol::new(BillItem::Instance.as_str()),

@@ -8,7 +8,7 @@ use nodecast_model::text::cells::from_csv_cell;
 use serde::Deserialize;
 
 use super::counted_nodes::{Counts, Kind};
-use super::history::{Charge, UnattributedCounts, History, NodeLife, PodLife, SpotPrice, WorkloadState};
+use super::history::{Charge, History, NodeLife, PodLife, SpotPrice, UnattributedCounts, WorkloadState};
 use crate::domain::{HourlyRate, Money, SimDuration, SimTime, Symbol, well_known};
 
 /// Why a directory tells no history.

@@ -151,7 +151,11 @@ pub fn root_mean_square(observed: &[f64], other: &[f64]) -> Option<f64> {
 
 /// How far a curve lies from the mean of simulated ones, and whether it lies further off than they do from each other: each of
 /// them is compared with the mean of the others, as the curve is with the mean of all.
-pub(super) fn judge_curve(observed: &[f64], simulations: &[Vec<f64>], known: FigureTolerance) -> Option<(Judged, Vec<f64>)> {
+pub(super) fn judge_curve(
+    observed: &[f64],
+    simulations: &[Vec<f64>],
+    known: FigureTolerance,
+) -> Option<(Judged, Vec<f64>)> {
     let count = simulations.len();
     let total: Vec<f64> =
         (0..observed.len()).map(|place| simulations.iter().filter_map(|curve| curve.get(place)).sum()).collect();
@@ -217,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn with_few_seeds_what_lies_in_the_interval_is_no_surprise() {
+    fn few_seeds_give_inconclusive_verdict() {
         let judged = judge(160.0, &[90.0, 110.0], 0.1, 0.0).unwrap();
         assert!(judged.z.unwrap() > 3.0 && judged.high.unwrap() > 160.0);
         assert_eq!(judged.verdict, Verdict::CannotTell);
@@ -254,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn simulations_that_do_not_vary_leave_nothing_to_chance() {
+    fn deterministic_simulations_give_exact_verdict() {
         assert_eq!(verdict(10.0, &[10.0, 10.0]), Verdict::Agrees);
         assert_eq!(verdict(10.5, &[10.0, 10.0]), Verdict::SmallButReal);
         assert_eq!(verdict(20.0, &[10.0, 10.0]), Verdict::Differs);
@@ -267,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_is_off_where_it_lies_further_off_than_seeds_do() {
+    fn curve_differs_beyond_seed_variation() {
         let known = FigureTolerance { tolerance: 0.1, share: 0.0, count: 0.0 };
         let seeds: Vec<Vec<f64>> =
             (0..20).map(|seed| (0..100).map(|at| 10.0 + f64::from((at * 7 + seed * 3) % 5) * 0.1).collect()).collect();

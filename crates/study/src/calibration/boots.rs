@@ -12,7 +12,7 @@ use nodecast_observed::claims::{End, Instant, Life, Milestone};
 use nodecast_observed::estimate::{Duration, Estimate, LogNormal, median, shrink};
 
 use super::change::{Change, slowed};
-use super::{BETWEEN, Fit, Key, Parameter, FitOutcome, Unit, beats_assumed, counted, duration_text};
+use super::{BETWEEN, Fit, FitOutcome, Key, Parameter, Unit, beats_assumed, counted, duration_text};
 use crate::cloud::BootStages;
 use crate::cloud::boot::BootTraits;
 use crate::domain::Symbol;
@@ -139,11 +139,16 @@ fn booted(life: &Life) -> bool {
 fn family_of(fit: &Fit<'_>, life: &Life) -> AmiFamily {
     let manifests = &fit.policy.manifests;
     let pool = life.pool.as_deref().unwrap_or_default();
-    let by_pool = manifests.node_pools.iter().find(|node_pool| node_pool.name.as_str() == pool).map(|node_pool| node_pool.node_class.as_str());
+    let by_pool = manifests
+        .node_pools
+        .iter()
+        .find(|node_pool| node_pool.name.as_str() == pool)
+        .map(|node_pool| node_pool.node_class.as_str());
     let class = life.node_class.as_deref().or(by_pool);
     let recorded = class.and_then(|class| fit.history.node_classes.get(class));
     let group = manifests.node_groups.iter().find(|group| group.name.as_str() == pool).map(|group| group.ami_family);
-    let of_class = class.and_then(|class| manifests.node_classes.iter().find(|node_class| node_class.name.as_str() == class));
+    let of_class =
+        class.and_then(|class| manifests.node_classes.iter().find(|node_class| node_class.name.as_str() == class));
     recorded
         .and_then(|name| family_named(name))
         .or(group)

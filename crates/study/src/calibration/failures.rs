@@ -7,7 +7,7 @@ use nodecast_observed::estimate::{Estimate, Prior, Proportion, proportion_interv
 
 use super::boots::REGISTRATION_LIMIT;
 use super::change::Change;
-use super::{Fit, Parameter, FitOutcome, Unit, counted};
+use super::{Fit, FitOutcome, Parameter, Unit, counted};
 
 /// The weight of what is assumed, in launches. An assumption.
 const PRIOR_LAUNCHES: f64 = 2_000.0;

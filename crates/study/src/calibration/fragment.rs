@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Calibration, Key, Parameter, FitOutcome, Unit, shown_path};
+use super::{Calibration, FitOutcome, Key, Parameter, Unit, shown_path};
 use crate::presentation::calibration::{interval, value};
 use nodecast_model::text::yaml::word;
 

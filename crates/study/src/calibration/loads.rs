@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nodecast_observed::estimate::{Estimate, line};
 
 use super::change::Change;
-use super::{Fit, Parameter, FitOutcome, Unit, counted, duration_text};
+use super::{Fit, FitOutcome, Parameter, Unit, counted, duration_text};
 use crate::domain::SimDuration;
 
 /// The share of CPU without requests above which a model without idle CPU is warned of.

@@ -6,7 +6,7 @@ use nodecast_observed::claims::{Instant, PodLife};
 use nodecast_observed::estimate::{Estimate, Proportion, median, proportion_interval};
 
 use super::change::{Change, PodTime};
-use super::{Fit, Parameter, FitOutcome, Unit, beats_assumed, counted, duration_text};
+use super::{Fit, FitOutcome, Parameter, Unit, beats_assumed, counted, duration_text};
 use crate::domain::workload::{Job, ObjectName};
 use crate::domain::{PodSpec, SimDuration, Symbol};
 use crate::scenario::definition::WorkloadTimes;
@@ -25,7 +25,8 @@ pub(super) fn specs(manifests: &Manifests) -> BTreeMap<String, &PodSpec> {
     let jobs = jobs(manifests).map(|job| (job.name, &*job.spec.template));
     let cron_jobs = manifests.cron_jobs.iter().map(|cron_job| (cron_job.name, &*cron_job.job.template));
     let scaled = manifests.scaled_jobs.iter();
-    let scaled = scaled.map(|scaled| (ObjectName { namespace: scaled.namespace, name: scaled.name }, &*scaled.job.template));
+    let scaled =
+        scaled.map(|scaled| (ObjectName { namespace: scaled.namespace, name: scaled.name }, &*scaled.job.template));
     let all = deployments.chain(sets).chain(daemons).chain(jobs).chain(cron_jobs).chain(scaled);
     all.map(|(name, spec)| (name.to_string(), spec)).collect()
 }

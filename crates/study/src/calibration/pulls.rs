@@ -9,7 +9,7 @@ use nodecast_observed::claims::{ImagePull, Instant, PodLife};
 use nodecast_observed::estimate::{Estimate, slope_through_zero};
 
 use super::change::Change;
-use super::{Fit, Parameter, FitOutcome, Unit, beats_assumed, counted, pods};
+use super::{Fit, FitOutcome, Parameter, Unit, beats_assumed, counted, pods};
 use crate::actors::{BIND, CONTAINER_START, PULL_OVERHEAD};
 use crate::domain::{PodSpec, Symbol};
 

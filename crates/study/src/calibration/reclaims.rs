@@ -9,7 +9,7 @@ use nodecast_observed::estimate::{
 };
 
 use super::change::Change;
-use super::{Fit, Parameter, FitOutcome, Unit, counted};
+use super::{Fit, FitOutcome, Parameter, Unit, counted};
 use crate::cloud::market::reclaims::hazard;
 use crate::domain::{SimDuration, Symbol};
 
@@ -237,7 +237,11 @@ fn of_pools(stays: &[Stay<'_>], assumed: f64) -> Vec<String> {
     }
     for ((name, zone), (exposed, expected)) in shown.into_iter().take(POOLS_SHOWN) {
         let gamma_prior = GammaPrior { per_hour: expected / exposed.hours, hours: PRIOR_HOURS };
-        let prior = by_pools.unwrap_or(if expected > 0.0 { gamma_prior } else { GammaPrior { per_hour: assumed, ..gamma_prior } });
+        let prior = by_pools.unwrap_or(if expected > 0.0 {
+            gamma_prior
+        } else {
+            GammaPrior { per_hour: assumed, ..gamma_prior }
+        });
         if prior.per_hour > 0.0 {
             let Estimate { value, low, high, .. } = prior.posterior(exposed);
             let events = counted(exposed.events, "reclaim", "reclaims");

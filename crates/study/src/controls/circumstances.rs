@@ -173,7 +173,7 @@ mod tests {
     use super::scaled;
 
     #[test]
-    fn a_load_is_scaled_by_what_it_is_scaled_already() {
+    fn load_factor_multiplies_existing_scale() {
         let scales =
             [("load[0].requests.scale".to_owned(), 0.5), ("load[1].requests.closed_loop.clients".to_owned(), 5.0)];
         let values: Vec<String> = scaled(&scales, 1.2).into_iter().map(|pair| pair.1).collect();

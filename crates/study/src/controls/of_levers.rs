@@ -217,8 +217,9 @@ fn group_size(lever: &Lever, basis: &Basis<'_>) -> Option<Control> {
 
 fn flag(lever: &Lever) -> Option<Control> {
     if lever.subject.ends_with("threshold") {
-        let values =
-            (2..=19).map(|step| f64::from(step) / 20.0).map(|item| (item.to_string(), format!("{:.0} %", item * 100.0)));
+        let values = (2..=19)
+            .map(|step| f64::from(step) / 20.0)
+            .map(|item| (item.to_string(), format!("{:.0} %", item * 100.0)));
         return slider(lever, &lever.today, values.collect(), number);
     }
     seconds(&lever.today)?;
@@ -227,7 +228,8 @@ fn flag(lever: &Lever) -> Option<Control> {
 
 /// The NodePool that a lever is of.
 fn pool<'b>(lever: &Lever, basis: &'b Basis<'_>) -> Option<&'b NodePool> {
-    let named = |node_pool: &&NodePool| lever.subject.split_once(' ').is_some_and(|(_, name)| name == node_pool.name.as_str());
+    let named =
+        |node_pool: &&NodePool| lever.subject.split_once(' ').is_some_and(|(_, name)| name == node_pool.name.as_str());
     basis.policy.manifests.node_pools.iter().find(named)
 }
 

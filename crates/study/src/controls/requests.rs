@@ -20,9 +20,14 @@ const FACTOR_MAX: i64 = 4;
 /// workloads whose requests, times their replicas, cost most.
 pub(super) fn requests(basis: &Basis<'_>) -> Vec<Control> {
     let manifests = &basis.policy.manifests;
-    let deployments = manifests.deployments.iter().map(|deployment| (("Deployment", deployment.name), &*deployment.template));
-    let sets = manifests.stateful_sets.iter().map(|stateful_set| (("StatefulSet", stateful_set.name), &*stateful_set.template));
-    let daemons = manifests.daemon_sets.iter().map(|daemon_set| (("DaemonSet", daemon_set.name), &*daemon_set.template));
+    let deployments =
+        manifests.deployments.iter().map(|deployment| (("Deployment", deployment.name), &*deployment.template));
+    let sets = manifests
+        .stateful_sets
+        .iter()
+        .map(|stateful_set| (("StatefulSet", stateful_set.name), &*stateful_set.template));
+    let daemons =
+        manifests.daemon_sets.iter().map(|daemon_set| (("DaemonSet", daemon_set.name), &*daemon_set.template));
     let all: Vec<(Owner, &PodSpec)> = deployments.chain(sets).chain(daemons).collect();
     let names: Vec<String> = all.iter().map(|((_, name), _)| name.to_string()).collect();
     let chosen = dearest(names.iter().map(String::as_str), basis.by_workload, WORKLOADS_MAX);
@@ -125,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_container_that_requests_most_moves_with_its_limit() {
+    fn largest_request_scales_with_its_limit() {
         let container = |name: &str, cpu: i64, limit: i64| Container {
             name: name.to_owned(),
             requests: Resources::cpu_memory(cpu, 0),
@@ -137,7 +142,9 @@ mod tests {
             ..PodSpec::default()
         };
         let owner = ("Deployment", ObjectName { namespace: Symbol::new("default"), name: Symbol::new("web") });
-        let Some(this_control) = control(owner, &template, ResourceName::CPU) else { panic!("a container requests CPU") };
+        let Some(this_control) = control(owner, &template, ResourceName::CPU) else {
+            panic!("a container requests CPU")
+        };
         assert_eq!((this_control.label.as_str(), this_control.today.as_str()), ("CPU request of web", "500m"));
         let Some(stop) = this_control.stops.iter().find(|stop| stop.value == "250m") else { panic!("half of today's") };
         let place = format!("Deployment[{}].spec.template.spec.containers[web].resources", owner.1);

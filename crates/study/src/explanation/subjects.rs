@@ -269,10 +269,12 @@ impl Inquiry<'_> {
     /// there was none, the last before, and before all the first.
     fn pod_named(&self, name: &str, at: SimTime) -> Result<PodId, ExplainError> {
         let record = &self.outcome.record;
-        let (namespace, item) = name.rsplit_once('/').map_or((None, name), |(namespace, parts)| (Some(namespace), parts));
+        let (namespace, item) =
+            name.rsplit_once('/').map_or((None, name), |(namespace, parts)| (Some(namespace), parts));
         let is_it = |pod: &PodFacts| {
             let workload = record.workloads.get(pod.workload.index());
-            let of_namespace = |wanted: &str| workload.is_some_and(|workload| workload.name.namespace.as_str() == wanted);
+            let of_namespace =
+                |wanted: &str| workload.is_some_and(|workload| workload.name.namespace.as_str() == wanted);
             pod.name == item && namespace.is_none_or(of_namespace)
         };
         let all = record.pods.iter().enumerate().filter(|(_, pod)| is_it(pod));

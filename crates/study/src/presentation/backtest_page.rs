@@ -163,11 +163,9 @@ fn types(page: &mut Html, answer: &Answer) {
     }
     let hours = |hours: f64| format!("{hours:.1}");
     let mut rows = vec![["hours a day of", "recorded", "simulated"].map(str::to_owned).to_vec()];
-    rows.extend(
-        all.iter()
-            .take(TYPES_MAX)
-            .map(|type_hours| vec![type_hours.instance_type.clone(), hours(type_hours.observed), hours(type_hours.simulated)]),
-    );
+    rows.extend(all.iter().take(TYPES_MAX).map(|type_hours| {
+        vec![type_hours.instance_type.clone(), hours(type_hours.observed), hours(type_hours.simulated)]
+    }));
     if let Some(rest) = all.get(TYPES_MAX..).filter(|rest| !rest.is_empty()) {
         let sum = |of: fn(&TypeHours) -> f64| hours(rest.iter().map(of).sum());
         let others = counted(rest.len() as u64, "other type", "other types");

@@ -277,7 +277,8 @@ fn most_of_the_rest(answer: &Answer, error: f64) -> Option<String> {
         let more = variant.swapped_in.len() == main.len() + 1;
         !variant.without_calibration && more && main.iter().all(|part| variant.swapped_in.contains(part))
     };
-    let left = |variant: &Variant| variant.findings.cost_error.map_or(f64::INFINITY, |cost_error| cost_error.mean.abs());
+    let left =
+        |variant: &Variant| variant.findings.cost_error.map_or(f64::INFINITY, |cost_error| cost_error.mean.abs());
     let best = answer.ablation.iter().filter(one_more).min_by(|one, other| left(one).total_cmp(&left(other)));
     if let Some(best) = best.filter(|best| left(best) < error.abs() / 2.0) {
         let part = best.swapped_in.iter().find(|part| !main.contains(part))?;

@@ -4,7 +4,7 @@ use nodecast_observed::claims::History;
 use nodecast_observed::estimate::Estimate;
 
 use super::signed;
-use crate::calibration::{Calibration, Effect, JUDGED, Parameter, FitOutcome, Unit};
+use crate::calibration::{Calibration, Effect, FitOutcome, JUDGED, Parameter, Unit};
 use crate::domain::words::counted;
 use crate::figures::FIGURES;
 use crate::report::columns::printed;

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_lie_within_the_drawing_and_say_where_they_go_on() {
+    fn bars_stay_within_drawing_and_show_truncation() {
         let say = |value: f64| format!("{value:.1}");
         let near = draw(&[row(&[4.0, 6.0], 3.0, 7.0)], "cost", DOLLARS, &say);
         assert_eq!((ends(&near, "x1"), ends(&near, "x2")), (vec![super::MARGIN], vec![100.0 - super::MARGIN]));
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_name_is_cut_in_its_middle_and_told_whole() {
+    fn long_label_is_shortened_with_full_title() {
         let name = "a-third-one-with-a-rather-long-name-to-see-what-comes-of-it";
         let row = Row { label: name, values: vec![1.0, 2.0], mean: None };
         let svg = draw(&[row], "cost", DOLLARS, &|value| format!("{value:.1}"));

@@ -261,7 +261,10 @@ fn about_pod(pod: &PodExplanation, at: &str, lines: &mut Vec<String>) {
 /// What is recommended for the containers of a pod, and what becomes of it.
 fn about_requests(vertical_figures: &VerticalFigures, lines: &mut Vec<String>) {
     let at = span(vertical_figures.at_seconds);
-    lines.push(format!("  VerticalPodAutoscaler {} (mode {:?}) after {at}: {}", vertical_figures.autoscaler, vertical_figures.mode, vertical_figures.because));
+    lines.push(format!(
+        "  VerticalPodAutoscaler {} (mode {:?}) after {at}: {}",
+        vertical_figures.autoscaler, vertical_figures.mode, vertical_figures.because
+    ));
     for resource in &vertical_figures.resources {
         let name = ResourceName(Symbol::new(&resource.resource));
         let text = |amount: Option<i64>| amount.map_or_else(|| "nothing".to_owned(), |amount| name.format(amount));
@@ -283,7 +286,8 @@ fn about_requests(vertical_figures: &VerticalFigures, lines: &mut Vec<String>) {
 fn about_verdict(scheduler_figures: &SchedulerFigures) -> String {
     match scheduler_figures.total {
         Some(total) => {
-            let scores: Vec<String> = scheduler_figures.scores.iter().map(|(plugin, score)| format!("{plugin} {score}")).collect();
+            let scores: Vec<String> =
+                scheduler_figures.scores.iter().map(|(plugin, score)| format!("{plugin} {score}")).collect();
             format!("{}: fits, total {total} ({})", scheduler_figures.node, scores.join(", "))
         }
         None => format!("{}: {}", scheduler_figures.node, scheduler_figures.reasons.join(", ")),

@@ -144,7 +144,8 @@ pub fn junit(movements: &[(Movement, String)]) -> String {
     }
     for (name, suite) in suites {
         let worse = suite.iter().filter(|(movement, _)| movement.standing == Standing::Worse).count();
-        let _ = writeln!(xml, "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{worse}\">", escaped(&name), suite.len());
+        let _ =
+            writeln!(xml, "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{worse}\">", escaped(&name), suite.len());
         for (movement, currency) in suite {
             let case = format!("classname=\"{}\" name=\"{}\"", escaped(&name), escaped(movement.figure));
             if movement.standing == Standing::Worse {
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_without_room_come_below_and_a_long_name_above() {
+    fn overflowing_movement_columns_move_below() {
         let movements = [
             movement("cost", 10.0, 12.5, Standing::Worse),
             movement("evictions", 4.0, 5.0, Standing::Moved),
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_worse_comes_first_and_nothing_breaks_the_form() {
+    fn worse_metrics_come_first_in_table() {
         let movements = [
             movement("launches", 2.0, 3.0, Standing::NotJudged),
             movement("cost", 10.0, 12.5, Standing::Worse),

@@ -53,7 +53,8 @@ pub fn sentence(answer: &Recommendation) -> String {
             "leave it: what seemed to save is not sure to, with seeds that the search had not seen".to_owned()
         }
         Advice::BeyondLimits => {
-            let broken: Vec<&str> = answer.limits.iter().filter(|limit| !limit.kept).map(|limit| limit.name.as_str()).collect();
+            let broken: Vec<&str> =
+                answer.limits.iter().filter(|limit| !limit.kept).map(|limit| limit.name.as_str()).collect();
             let saves = monthly(answer);
             format!(
                 "leave it: what would save {saves} a month does not keep what has to be kept ({})",
@@ -276,7 +277,9 @@ fn costs(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>)
     lines.extend(aligned_within(&rows, 1, width).iter().flat_map(|line| folded(line, width)));
     lines.push(String::new());
     let count = answer.effort.confirmed_with;
-    lines.extend(answer.limits.iter().filter_map(|this_limit| limit(this_limit, count)).flat_map(|line| folded(&line, width)));
+    lines.extend(
+        answer.limits.iter().filter_map(|this_limit| limit(this_limit, count)).flat_map(|line| folded(&line, width)),
+    );
     lines.push(String::new());
 }
 
@@ -319,7 +322,8 @@ fn robustness(all: &[Robustness], width: Option<usize>, lines: &mut Vec<String>)
     }
     lines.push("and if things turn out differently:".to_owned());
     for robustness in all {
-        let cost = robustness.relative.as_ref().map_or_else(|| "-".to_owned(), |relative| signed_percent(relative.mean));
+        let cost =
+            robustness.relative.as_ref().map_or_else(|| "-".to_owned(), |relative| signed_percent(relative.mean));
         let verdict = match &robustness.why {
             None => "holds".to_owned(),
             Some(why) => format!("no longer holds: {why}"),
@@ -420,7 +424,13 @@ fn excluded(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<Strin
     }
     lines.push("what was excluded:".to_owned());
     for exclusion in &answer.excluded {
-        let line = format!("  {} of {}: {}: {}", exclusion.lever, exclusion.subject, exclusion.excluded.join(", "), exclusion.reason);
+        let line = format!(
+            "  {} of {}: {}: {}",
+            exclusion.lever,
+            exclusion.subject,
+            exclusion.excluded.join(", "),
+            exclusion.reason
+        );
         lines.extend(wrapped(&line, "    ", width));
     }
 }

@@ -255,7 +255,10 @@ fn commitment(page: &mut Html, answer: &Recommendation, family_curve: &FamilyCur
     let x = Axis::over(hourly, family_curve.curve.iter().map(|point| point.per_hour));
     let costs = family_curve.curve.iter().map(|point| point.cost_per_month).chain([family_curve.best_cost_per_month]);
     let y = Axis::over(among_today(answer), costs);
-    open(page, &format!("On-Demand {} by commitment per hour, a year, no upfront: cost per month", family_curve.family));
+    open(
+        page,
+        &format!("On-Demand {} by commitment per hour, a year, no upfront: cost per month", family_curve.family),
+    );
     frame(page, &x, &y);
     let places: Vec<String> = family_curve
         .curve
@@ -290,7 +293,7 @@ mod tests {
     use crate::report::format::Measure;
 
     #[test]
-    fn labels_end_within_the_drawing_and_drawings_within_their_columns() {
+    fn labels_stay_within_drawing_and_columns() {
         let mut page = Html::new();
         let dollars = Measure::Money { currency: "USD", largest: 1_000.0 };
         frame(&mut page, &Axis::new(dollars, 900.0, 1_050.41), &Axis::new(Measure::Count, 0.0, 9.0));

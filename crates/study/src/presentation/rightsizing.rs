@@ -172,7 +172,8 @@ fn trust(answer: &RightSizing, lines: &mut Vec<String>) {
     }
     for left_alone in answer.left_alone.iter().take(CONTAINERS) {
         let container = left_alone.container.as_ref().map_or_else(String::new, |name| format!(", container {name}"));
-        lines.push(format!("left alone: {} {}{container}, as {}", left_alone.kind, left_alone.workload, left_alone.why));
+        lines
+            .push(format!("left alone: {} {}{container}, as {}", left_alone.kind, left_alone.workload, left_alone.why));
     }
     for warning in &answer.warnings {
         lines.push(format!("warning: {warning}"));

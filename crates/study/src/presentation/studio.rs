@@ -201,8 +201,12 @@ mod tests {
         // Seeds differ by more than the change saves; each saves.
         let today: Vec<Point> =
             [100.0, 200.0, 300.0, 400.0, 500.0].iter().enumerate().map(|(n, c)| point(n as u64, *c)).collect();
-        let points: Vec<Point> =
-            today.iter().map(|this_point| point(this_point.seed, this_point.figures[1].unwrap_or(0.0) - 10.0 - this_point.seed as f64)).collect();
+        let points: Vec<Point> = today
+            .iter()
+            .map(|this_point| {
+                point(this_point.seed, this_point.figures[1].unwrap_or(0.0) - 10.0 - this_point.seed as f64)
+            })
+            .collect();
         let (today, point): (Vec<&Point>, Vec<&Point>) = (today.iter().collect(), points.iter().collect());
         let all = held(&today, &point, 20, "USD");
         assert_eq!((all.seeds, all.planned, all.rows.len()), (5, 20, 5));

@@ -79,7 +79,8 @@ pub(super) fn own_objectives(sweep: &Sweep) -> Vec<&str> {
 /// What an objective measures on average.
 fn objective_cell(result: &SettingResult, name: &str) -> String {
     let this_objective = result.objectives.iter().find(|objective| objective.name == name);
-    let mean = this_objective.and_then(|this_objective| Some(objective(&this_objective.unit, this_objective.mean?.mean)));
+    let mean =
+        this_objective.and_then(|this_objective| Some(objective(&this_objective.unit, this_objective.mean?.mean)));
     mean.unwrap_or_else(|| "\u{2013}".to_owned())
 }
 
@@ -343,14 +344,21 @@ pub fn csv(sweep: &Sweep, output: &mut dyn std::io::Write) -> std::io::Result<()
         let mut row = vec![result.setting.to_string(), result.policy.clone()];
         row.extend(result.values.iter().cloned());
         row.extend(result.figures.iter().flat_map(|mean| cells_of([mean.map(|mean| mean.mean)])));
-        let objective = |name| result.objectives.iter().find(|objective| objective.name == name).and_then(|objective| objective.mean);
-        row.extend(own_objectives(sweep).into_iter().flat_map(|name| cells_of([objective(name).map(|objective| objective.mean)])));
+        let objective = |name| {
+            result.objectives.iter().find(|objective| objective.name == name).and_then(|objective| objective.mean)
+        };
+        row.extend(
+            own_objectives(sweep)
+                .into_iter()
+                .flat_map(|name| cells_of([objective(name).map(|objective| objective.mean)])),
+        );
         row.push(result.meets_objectives.map_or_else(String::new, |met| met.to_string()));
         row.extend([sweep.front.contains(&number), result.is_comparable()].map(|is| is.to_string()));
         let cost = find(&sweep.cost).and_then(|(position, _)| result.figures.get(position).copied().flatten());
         let difference = result.against_cheapest.as_ref().map(|paired| paired.difference);
         row.extend(cells_of([cost.and_then(|cost| cost.low), cost.and_then(|cost| cost.high)]));
-        let ends = [difference.and_then(|difference| difference.low), difference.and_then(|difference| difference.high)];
+        let ends =
+            [difference.and_then(|difference| difference.low), difference.and_then(|difference| difference.high)];
         row.extend(cells_of([difference.map(|difference| difference.mean), ends[0], ends[1]]));
         row.extend(sweep.is_sequential().then(|| seeds_of(sweep, result).to_string()));
         writer.write_record(row.iter().map(|cell| csv_cell(cell).into_owned()))?;

@@ -163,14 +163,16 @@ pub(super) fn difference_cells(figure: &Figure, currency: &str, all: &[Option<&P
     let is_share =
         figure.unit == crate::figures::Unit::Money && all.iter().flatten().all(|paired| paired.relative.is_some());
     let known = |paired: &&Paired| {
-        let relative = if is_share { paired.relative.as_ref().unwrap_or(&paired.difference) } else { &paired.difference };
+        let relative =
+            if is_share { paired.relative.as_ref().unwrap_or(&paired.difference) } else { &paired.difference };
         known_difference(relative)
     };
     let all: Vec<Option<IntervalFigure>> = all.iter().map(|paired| paired.as_ref().map(known)).collect();
     let measure = |largest| {
         if is_share { Measure::Share } else { measure_of_difference(figure, currency, largest) }
     };
-    let has_zero = |known: &IntervalFigure| known.low.zip(known.high).is_some_and(|(low, high)| low < 0.0 && high > 0.0);
+    let has_zero =
+        |known: &IntervalFigure| known.low.zip(known.high).is_some_and(|(low, high)| low < 0.0 && high > 0.0);
     let open = |known: &IntervalFigure| has_zero(known).then(|| known.range(measure(known.mean)));
     let cells = cells(all.clone(), measure);
     all.iter().zip(cells).map(|(known, cell)| known.as_ref().and_then(open).unwrap_or(cell)).collect()

@@ -317,12 +317,12 @@ mod tests {
     }
 
     #[test]
-    fn a_precision_is_told_as_it_was_asked_for() {
+    fn precision_is_shown_as_requested() {
         assert_eq!([0.02, 0.00001, 0.125, 1.0].map(as_asked), ["2 %", "0.001 %", "12.5 %", "100 %"]);
     }
 
     #[test]
-    fn a_cost_is_judged_by_the_interval_that_is_printed() {
+    fn cost_verdict_uses_printed_interval() {
         // +0.50 and +1.30, which says nothing of the mean in money, but 0.45 ± 0.32 of what the first costs.
         let paired = Paired::new(&[1.0, 3.0], &[1.5, 4.3]).unwrap();
         assert!(!paired.difference.excludes_zero());

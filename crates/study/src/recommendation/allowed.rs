@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::levers::{Kind, BaselineFacts, Level, Lever, Requirements as PoolTerms, Terms, setting, template};
+use super::levers::{BaselineFacts, Kind, Level, Lever, Requirements as PoolTerms, Terms, setting, template};
 use crate::axes::Setting;
 use crate::catalog::Region;
 use crate::domain::labels::{auto_mode_label, karpenter_label};

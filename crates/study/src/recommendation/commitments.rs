@@ -198,12 +198,15 @@ pub fn lever(curves: &[FamilyCurve], three_years: bool) -> Lever {
     let (all, of_one): (Vec<&FamilyCurve>, Vec<&FamilyCurve>) =
         curves.iter().partition(|curve| curve.family == ALL_FAMILIES);
     let one_year = |share: f64| {
-        let amounts = of_one.iter().map(|family_curve| (family_curve.family.as_str(), floored(family_curve.best_per_hour * share)));
+        let amounts = of_one
+            .iter()
+            .map(|family_curve| (family_curve.family.as_str(), floored(family_curve.best_per_hour * share)));
         plans(amounts, ("1y", "no_upfront", "1 year, no upfront"))
     };
     let longer = || {
-        let amounts =
-            of_one.iter().filter_map(|family_curve| Some((family_curve.family.as_str(), family_curve.three_years.as_ref()?.best_per_hour)));
+        let amounts = of_one.iter().filter_map(|family_curve| {
+            Some((family_curve.family.as_str(), family_curve.three_years.as_ref()?.best_per_hour))
+        });
         plans(amounts, ("3y", "all_upfront", "3 years, all upfront: needs a three-year commitment"))
     };
     let compute = all.iter().filter(|item| item.best_per_hour >= LEAST).map(|item| {
@@ -245,7 +248,7 @@ mod tests {
     use crate::domain::Symbol;
 
     #[test]
-    fn what_is_committed_is_what_all_but_the_discounts_share_of_the_hours_use() {
+    fn commitment_covers_hours_up_to_break_even() {
         let family = Symbol::new("m5");
         // Ten hours that use 1 to 10 On-Demand; a quarter off.
         let hours: Vec<Hour> = (1..=10).map(|used| Hour::from([(family, f64::from(used))])).collect();
@@ -261,7 +264,7 @@ mod tests {
         assert!((family.curve[0].cost_per_month - 5.5 * 730.0).abs() < 1e-6 && family.curve[0].unused.abs() < 1e-12);
     }
     #[test]
-    fn the_cost_is_that_of_the_commitment_and_not_of_the_nearest_point_of_the_curve() {
+    fn commitment_cost_is_computed_exactly() {
         let family = Symbol::new("m5");
         let family = of_family(family, 0.25, &vec![Hour::from([(family, 2.0)]); 10]);
         // By hand: all of 2 x 0.75 is covered and nothing is left over. The points beside it commit 1.44 and 1.53.

@@ -258,7 +258,9 @@ fn terms(requirement: &Requirement) -> Vec<Value> {
         (false, true) => terms.push(json!({"key": key, "operator": "DoesNotExist"})),
         (false, false) => terms.push(json!({"key": key, "operator": "In", "values": values})),
         (true, false) => terms.push(json!({"key": key, "operator": "NotIn", "values": values})),
-        (true, true) if requirement.gte.is_none() && requirement.lte.is_none() => terms.push(json!({"key": key, "operator": "Exists"})),
+        (true, true) if requirement.gte.is_none() && requirement.lte.is_none() => {
+            terms.push(json!({"key": key, "operator": "Exists"}))
+        }
         (true, true) => {}
     }
     let bound = |operator: &str, value: i64| json!({"key": key, "operator": operator, "values": [value.to_string()]});
@@ -278,8 +280,9 @@ pub fn setting(levers: &[Lever], choice: &Choice, today: &Requirements) -> Setti
     for level in chosen {
         setting.extend(level.sets.iter().cloned());
         for requirement in &level.requirements {
-            let of_pool =
-                changed.entry(requirement.path.as_str()).or_insert_with(|| today.get(&requirement.path).cloned().unwrap_or_default());
+            let of_pool = changed
+                .entry(requirement.path.as_str())
+                .or_insert_with(|| today.get(&requirement.path).cloned().unwrap_or_default());
             match of_pool.iter_mut().find(|(key, _)| *key == requirement.key) {
                 Some(place) => place.1.clone_from(&requirement.terms),
                 None => of_pool.push((requirement.key, requirement.terms.clone())),
@@ -325,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_takes_the_place_of_all_requirements_on_a_label() {
+    fn lever_level_replaces_requirements_on_label() {
         let key = Symbol::new("karpenter.k8s.aws/instance-cpu");
         let make = |operator, value| Requirement::new(key, operator, [Symbol::new(value)]);
         let stated = [make(Operator::Gt, "1"), make(Operator::Lt, "17")];

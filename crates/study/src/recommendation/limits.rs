@@ -47,8 +47,11 @@ const MET_IN: f64 = crate::sweep::MET_IN;
 /// availability and churn are today; and in any case no work left undone that is done today, and, of which no objective can
 /// speak, no longer waits of messages and no more containers that are killed, as those are whose memory was made too small.
 pub fn limits(today: &Point) -> Vec<Limit> {
-    let objectives =
-        today.objectives.iter().map(|objective| Limit::AtMost { name: objective.name.clone(), limit: objective.limit, share: MET_IN });
+    let objectives = today.objectives.iter().map(|objective| Limit::AtMost {
+        name: objective.name.clone(),
+        limit: objective.limit,
+        share: MET_IN,
+    });
     let mut all: Vec<Limit> = objectives.collect();
     if all.is_empty() {
         all.extend([
@@ -135,8 +138,9 @@ pub fn strain(limit: &Limit, place: usize, (today, item): (&[&Sample], &[&Sample
     let count = item.len().max(1) as f64;
     match limit {
         Limit::AtMost { limit, share, .. } => {
-            let missed =
-                |samples: &[&Sample]| samples.iter().filter_map(measure).filter(|measure| measure > limit).count() as f64;
+            let missed = |samples: &[&Sample]| {
+                samples.iter().filter_map(measure).filter(|measure| measure > limit).count() as f64
+            };
             let allowed = misses(count, *share, slack).max(missed(today));
             ((missed(item) - allowed) / count).max(0.0)
         }
@@ -177,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_may_be_missed_as_often_as_today() {
+    fn limit_may_be_missed_as_often_as_today() {
         let limit = Limit::AtMost { name: "wait".into(), limit: 10.0, share: 0.95 };
         assert!(!strained(&limit, &[1.0; 4], &[9.0; 4]));
         assert!(strained(&limit, &[1.0; 4], &[9.0, 9.0, 11.0, 11.0]));
@@ -185,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_run_counts_as_a_whole_one_where_it_is_judged_and_not_where_it_is_chosen() {
+    fn partial_run_counts_fully_in_final_check() {
         let limit = Limit::AtMost { name: "wait".into(), limit: 10.0, share: 0.95 };
         // Runs, and how many of them may miss: the share of a twentieth, rounded up and down.
         for (count, judged, chosen) in [(5, 1, 0), (10, 1, 0), (20, 1, 1), (21, 2, 1), (40, 2, 2)] {
@@ -198,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn an_objective_that_a_run_misses_is_missed_whatever_the_run_measures() {
+    fn run_missing_objective_counts_as_missed() {
         let make = |actual: Option<f64>, met: Option<bool>| {
             let (name, unit) = ("request_p99".to_owned(), "seconds".to_owned());
             measured(&Objective { name, unit, limit: 10.0, actual, met })
@@ -241,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn work_and_killed_containers_are_kept_whatever_the_objectives() {
+    fn unfinished_work_and_oom_kills_always_have_limits() {
         let names = |today: &Point| limits(today).iter().map(|limit| limit.name().to_owned()).collect::<Vec<_>>();
         let label = |name: &str| find(name).unwrap().1.label.to_owned();
         let batch = [("messages_undone", 0.0), ("message_wait", 4.6), ("jobs_undone", 0.0)];
@@ -256,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn more_missing_replicas_are_told_where_no_objective_speaks_of_them() {
+    fn extra_missing_replicas_are_reported_without_objective() {
         let runs =
             |missing: f64, objective: &str| vec![point(&[("unavailable_pod_minutes", missing)], &[objective]); 4];
         let told = |objective: &str, missing| missing_more(&runs(0.0, objective), &runs(missing, objective));
@@ -265,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_as_today_may_be_a_little_more() {
+    fn unchanged_metric_limit_has_slack() {
         let limit = Limit::AsToday { name: "wait".into(), figure: "pending_p99", slack: 1.0, share: 0.05 };
         assert!(!strained(&limit, &[10.0; 3], &[11.0; 3]));
         assert!(strained(&limit, &[10.0; 3], &[11.5; 3]));

@@ -302,7 +302,8 @@ impl<'p, P: Problem> Search<'p, P> {
             let half = (*count).min(open.len().div_ceil(2));
             let leading = self.leading(&open, seeds / 2, open.len());
             let mut groups = BTreeSet::new();
-            let saves = |choice: &Choice| self.standing(choice, seeds / 2).is_some_and(|standing| standing.saving > 0.0);
+            let saves =
+                |choice: &Choice| self.standing(choice, seeds / 2).is_some_and(|standing| standing.saving > 0.0);
             let is_first = |choice: &Choice| saves(choice) && groups.insert(self.group_of(choice));
             let (first, others): (Vec<Choice>, Vec<Choice>) = leading.into_iter().partition(is_first);
             let rest = half.saturating_sub(first.len());
@@ -440,7 +441,8 @@ impl<'p, P: Problem> Search<'p, P> {
         let numbers: Vec<u64> = self.seeds(seeds).collect();
         let both = self.standing_over(choice, &numbers, 1.0).zip(self.standing_over(best, &numbers, 1.0));
         let least = margin * self.mean_today(seeds);
-        let better = both.is_some_and(|(standing, best)| standing.strain <= best.strain && standing.saving > best.saving - least);
+        let better = both
+            .is_some_and(|(standing, best)| standing.strain <= best.strain && standing.saving > best.saving - least);
         better && self.samples(choice, &numbers) != self.samples(best, &numbers)
     }
 
@@ -461,7 +463,9 @@ impl<'p, P: Problem> Search<'p, P> {
             let of_best = self.standing(best, seeds);
             let step = STEP * self.mean_today(seeds);
             open.retain(|choice| {
-                self.standing(choice, seeds).zip(of_best).is_some_and(|(standing, best)| standing.is_better_than(&best, step))
+                self.standing(choice, seeds)
+                    .zip(of_best)
+                    .is_some_and(|(standing, best)| standing.is_better_than(&best, step))
             });
             open = self.leading(&open, seeds, count);
         }

@@ -52,7 +52,8 @@ impl StandIn {
 
     /// What a choice costs in truth.
     fn truth(&self, choice: &Choice) -> f64 {
-        let matches = |effects: &[Vec<f64>]| choice.iter().zip(effects).map(|(level, effect)| effect[*level]).sum::<f64>();
+        let matches =
+            |effects: &[Vec<f64>]| choice.iter().zip(effects).map(|(level, effect)| effect[*level]).sum::<f64>();
         let moved = |lever: usize| choice[lever] != 0;
         let pairs = self.pairs.iter().filter(|(one, other, _)| one != other && moved(*one) && moved(*other));
         COST + matches(&self.cost) + pairs.map(|pair| pair.2).sum::<f64>()
@@ -110,7 +111,7 @@ fn ended_after(problem: &StandIn, simulations: usize, looks: usize) -> (Verdict,
 }
 
 #[test]
-fn a_search_without_time_has_the_answer_of_fewer_simulations() {
+fn timed_out_search_matches_fewer_simulations() {
     let problem = StandIn::new(2, true);
     let efforts = [1, 6].map(|looks| ended_after(&problem, 600, looks));
     assert!(efforts[0].1 == 150 && efforts[1].1 < 600, "{efforts:?}");
@@ -136,7 +137,7 @@ fn a_search_with_simulations_to_spare_ends() {
 }
 
 #[test]
-fn what_was_given_up_for_the_limits_is_told_where_nothing_else_is_to_be_changed() {
+fn savings_blocked_by_limits_are_reported() {
     let limits = vec![Limit::AtMost { name: "wait".into(), limit: 40.0, share: 0.95 }];
     let (cost, wait) = (vec![vec![0.0, -50.0]], vec![vec![0.0, 20.0]]);
     let problem = StandIn { seed: 1, levels: vec![2], cost, wait, pairs: Vec::new(), limits, bound: None };
@@ -150,7 +151,7 @@ fn what_was_given_up_for_the_limits_is_told_where_nothing_else_is_to_be_changed(
 }
 
 #[test]
-fn what_touches_no_limit_is_taken_where_limits_are_missed_anyway() {
+fn neutral_change_is_taken_when_limits_already_fail() {
     let limits = vec![Limit::AtMost { name: "wait".into(), limit: 20.0, share: 0.95 }];
     let (cost, wait) = (vec![vec![0.0, -50.0]], vec![vec![0.0, 0.0]]);
     let problem = Steady(StandIn { seed: 1, levels: vec![2], cost, wait, pairs: Vec::new(), limits, bound: None });
@@ -160,7 +161,7 @@ fn what_touches_no_limit_is_taken_where_limits_are_missed_anyway() {
 }
 
 #[test]
-fn a_commitment_does_not_go_for_a_limit_that_it_does_not_touch() {
+fn commitment_survives_unrelated_limit() {
     let limits = vec![Limit::AtMost { name: "wait".into(), limit: 40.0, share: 0.95 }];
     // Each of two changes alone makes everybody wait too long; the commitment saves least.
     let cost = vec![vec![0.0, -20.0], vec![0.0, -20.0], vec![0.0, -10.0]];
@@ -173,7 +174,7 @@ fn a_commitment_does_not_go_for_a_limit_that_it_does_not_touch() {
 }
 
 #[test]
-fn what_would_not_stay_goes_before_anything_is_worked_out_for_it() {
+fn infeasible_changes_are_dropped_before_evaluation() {
     let limits = vec![Limit::AtMost { name: "wait".into(), limit: 40.0, share: 0.95 }];
     let (cost, wait) = (vec![vec![0.0, -20.0], vec![0.0, 1.0], vec![0.0, -20.0]], vec![vec![0.0, 0.0]; 2]);
     let wait = [wait, vec![vec![0.0, 20.0]]].concat();

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_state_their_sum_are_sized_by_nothing_else() {
+    fn pods_with_pod_level_requests_are_sized_whole() {
         let stating = |resource| {
             let pod_requests = Some(Resources::new().with(resource, 1));
             is_sized_as_a_whole(&PodSpec { pod_requests, ..PodSpec::default() })

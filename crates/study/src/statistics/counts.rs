@@ -42,8 +42,9 @@ impl Paired {
         let difference = estimate(&differences, (base_mean, other_mean))?;
         let change = relative_change(difference.mean, base_mean).and_then(|_| relative(base, &differences, base_mean));
         let at_least = |change: Estimate| {
-            let wider =
-                |end: Option<f64>, number: Option<f64>, pick: fn(f64, f64) -> f64| Some(pick(end? / base_mean, number?));
+            let wider = |end: Option<f64>, number: Option<f64>, pick: fn(f64, f64) -> f64| {
+                Some(pick(end? / base_mean, number?))
+            };
             let low = wider(difference.low, change.low, f64::min);
             let high = wider(difference.high, change.high, f64::max);
             Estimate { low, high, method: difference.method, ..change }

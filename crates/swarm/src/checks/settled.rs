@@ -20,7 +20,8 @@ pub fn check(case: &Case, report: &Report, faults: &mut Vec<String>) {
     let mut rule = Rule::new("an empty node goes", faults);
     for node in report.nodes.iter().filter(|node| node.of_pool && node.deletion.is_none() && node.ready.is_some()) {
         let this_pod = report.pods.iter().filter(|pod| pod.node == node.name && !pod.daemon);
-        let last = this_pod.map(|pod| pod.removed.unwrap_or(f64::INFINITY)).fold(node.ready.unwrap_or_default(), f64::max);
+        let last =
+            this_pod.map(|pod| pod.removed.unwrap_or(f64::INFINITY)).fold(node.ready.unwrap_or_default(), f64::max);
         let empty = report.end - last.max(quiet_since);
         rule.holds(empty < PATIENCE, || format!("{} has been empty for {empty:.0} s", node.name));
     }

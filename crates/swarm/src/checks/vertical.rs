@@ -22,11 +22,18 @@ fn within(value: f64, (least, most): (f64, f64)) -> bool {
 
 fn recommended(vertical: &Vertical, report: &Report, faults: &mut Vec<String>) {
     let mut rule = Rule::new("recommendations keep their bounds", faults);
-    for recommendation in report.recommendations.iter().filter(|recommendation| recommendation.workload == vertical.workload) {
-        rule.holds(recommendation.lower <= recommendation.target && recommendation.target <= recommendation.upper, || format!("{recommendation:?}"));
+    for recommendation in
+        report.recommendations.iter().filter(|recommendation| recommendation.workload == vertical.workload)
+    {
+        rule.holds(
+            recommendation.lower <= recommendation.target && recommendation.target <= recommendation.upper,
+            || format!("{recommendation:?}"),
+        );
         let allowed = if recommendation.of_cpu { vertical.cpu } else { vertical.memory };
         let all = [recommendation.lower, recommendation.target, recommendation.upper];
-        rule.holds(all.iter().all(|&value| within(value, allowed)), || format!("{recommendation:?} beyond {allowed:?}"));
+        rule.holds(all.iter().all(|&value| within(value, allowed)), || {
+            format!("{recommendation:?} beyond {allowed:?}")
+        });
     }
 }
 

@@ -35,7 +35,7 @@ fn once(settings: UpdaterSettings, mode: UpdateMode) -> (usize, usize) {
 }
 
 #[test]
-fn the_mode_in_place_or_recreate_comes_in_steps() {
+fn in_place_or_recreate_is_gated_by_release() {
     let of = |minor, gate| {
         let settings = UpdaterSettings { in_place_or_recreate: gate, ..UpdaterSettings::for_release(release(minor)) };
         once(settings, UpdateMode::InPlaceOrRecreate)
@@ -48,9 +48,10 @@ fn the_mode_in_place_or_recreate_comes_in_steps() {
 }
 
 #[test]
-fn the_mode_in_place_and_resizes_without_budget_are_of_1_7() {
-    let in_place =
-        |minor| once(UpdaterSettings { in_place: true, ..UpdaterSettings::for_release(release(minor)) }, UpdateMode::InPlace);
+fn in_place_mode_exists_since_1_7() {
+    let in_place = |minor| {
+        once(UpdaterSettings { in_place: true, ..UpdaterSettings::for_release(release(minor)) }, UpdateMode::InPlace)
+    };
     assert_eq!([in_place(6), in_place(7)], [(0, 0), (0, 3)]);
     let skipping = |minor| {
         let settings = UpdaterSettings { skip_disruption_budget: true, ..UpdaterSettings::for_release(release(minor)) };
@@ -84,7 +85,7 @@ fn every_release_evicts_where_no_mode_is_stated() {
 }
 
 #[test]
-fn a_small_group_is_resized_without_budget_and_never_evicted() {
+fn small_group_is_resized_but_not_evicted() {
     let settings = UpdaterSettings { skip_disruption_budget: true, ..UpdaterSettings::default() };
     let mut group = replicas(vec![pod("a", vec![container("app", 100, 102)])]);
     let mut updater = Updater::new(settings);
@@ -98,7 +99,7 @@ fn a_small_group_is_resized_without_budget_and_never_evicted() {
 }
 
 #[test]
-fn pods_that_wait_for_a_resize_are_evicted_late_in_other_modes_too() {
+fn pending_resize_is_evicted_late_in_all_modes() {
     let mut group = three();
     group.pods[0].resize = Some(ResizeCondition::Deferred);
     let mut updater = Updater::new(UpdaterSettings::default());
@@ -123,7 +124,7 @@ fn limited(name: &str, milli: i64) -> super::ContainerState {
 }
 
 #[test]
-fn where_the_real_admission_controller_fails_a_pod_stays_as_it_is() {
+fn failing_admission_leaves_pod_unchanged() {
     let vpa = growing(UpdateMode::Recreate);
     let pod = [limited("app", 100), limited("side", 10)];
     let admission = admit(&vpa, &pod, true, &pod_maximum(1_000));
@@ -134,7 +135,7 @@ fn where_the_real_admission_controller_fails_a_pod_stays_as_it_is() {
 }
 
 #[test]
-fn where_a_limit_range_of_pods_changes_nothing_containers_are_given_what_they_request() {
+fn ineffective_limit_range_keeps_container_requests() {
     let admission =
         admit(&growing(UpdateMode::Recreate), &[limited("app", 100), limited("side", 10)], true, &pod_maximum(9_000));
     let side = &admission.containers[1];
@@ -142,7 +143,7 @@ fn where_a_limit_range_of_pods_changes_nothing_containers_are_given_what_they_re
 }
 
 #[test]
-fn a_pod_of_which_the_real_updater_dies_does_not_keep_the_others() {
+fn updater_crash_on_one_pod_spares_others() {
     let mut group = three();
     for pod in &mut group.pods {
         pod.containers = vec![limited("app", 100)];
@@ -156,7 +157,7 @@ fn a_pod_of_which_the_real_updater_dies_does_not_keep_the_others() {
 }
 
 #[test]
-fn groups_have_budgets_of_their_own_and_custom_controllers_none() {
+fn groups_have_separate_budgets_except_custom_controllers() {
     let (mut custom, mut gone) = (three(), three());
     custom.controller = ControllerKind::Custom;
     gone.controller = ControllerKind::Replicated(0);
@@ -189,7 +190,7 @@ fn limits_that_are_kept_bound_the_request() {
 }
 
 #[test]
-fn of_several_limit_ranges_the_narrowest_bounds_and_the_last_default_count() {
+fn narrowest_limit_range_and_last_default_apply() {
     let bounds = |min, max, default| Bounds {
         min: Resources::cpu_memory(min, 0),
         max: Resources::cpu_memory(max, 0),
@@ -202,7 +203,7 @@ fn of_several_limit_ranges_the_narrowest_bounds_and_the_last_default_count() {
 }
 
 #[test]
-fn a_pod_belongs_to_the_oldest_autoscaler_of_its_controller() {
+fn oldest_vpa_of_controller_owns_pod() {
     let of = |name: &str, created| VerticalPodAutoscaler { created, name: named(name), ..autoscaler(None) };
     let other = ScaleTargetRef { kind: Symbol::new("Deployment"), name: Symbol::new("other") };
     let all = [
@@ -228,7 +229,7 @@ fn killed() -> PodGroup {
 }
 
 #[test]
-fn what_a_quick_kill_is_the_policy_says_behind_its_gate() {
+fn quick_oom_threshold_comes_from_policy_if_gated() {
     let first = |minor, per_vpa_config, seconds| {
         let mut vpa = growing(UpdateMode::Recreate);
         vpa.update.evict_after_oom = Some(SimDuration::from_secs(seconds));
@@ -240,7 +241,7 @@ fn what_a_quick_kill_is_the_policy_says_behind_its_gate() {
 }
 
 #[test]
-fn a_quick_kill_without_a_change_keeps_a_pod_though_it_is_outside_its_bounds() {
+fn quick_oom_without_change_keeps_pod() {
     let mut group = killed();
     group.pods[0].containers = vec![container("app", 1_000, 1_024)];
     let mut vpa = growing(UpdateMode::Recreate);
@@ -250,7 +251,7 @@ fn a_quick_kill_without_a_change_keeps_a_pod_though_it_is_outside_its_bounds() {
 }
 
 #[test]
-fn containers_that_admission_has_not_seen_are_not_looked_at() {
+fn containers_unseen_by_admission_are_ignored() {
     let mut group = killed();
     group.pods[0].observed = Some(vec![Symbol::new("side")]);
     group.pods[1].containers = vec![container("app", 1, 1)];
@@ -260,7 +261,7 @@ fn containers_that_admission_has_not_seen_are_not_looked_at() {
 }
 
 #[test]
-fn a_resource_without_a_target_counts_as_nothing_for_eviction_requirements() {
+fn missing_target_counts_as_zero_for_eviction_requirements() {
     let mut vpa = growing(UpdateMode::Recreate);
     vpa.recommendation = Some(vec![ContainerRecommendation {
         target: Resources::new().with(ResourceName::CPU, 1_000),

@@ -64,7 +64,8 @@ fn containers() -> impl Strategy<Value = ContainerState> {
 
 fn is_ordered(recommendation: &ContainerRecommendation) -> bool {
     BOTH.iter().all(|name| {
-        recommendation.lower_bound.get(*name) <= recommendation.target.get(*name) && recommendation.target.get(*name) <= recommendation.upper_bound.get(*name)
+        recommendation.lower_bound.get(*name) <= recommendation.target.get(*name)
+            && recommendation.target.get(*name) <= recommendation.upper_bound.get(*name)
     })
 }
 
@@ -84,7 +85,7 @@ fn with(policy: ContainerPolicy, recommended: ContainerRecommendation) -> Vertic
 
 proptest! {
     #[test]
-    fn a_target_lies_between_its_bounds_and_all_within_the_policy(uses in uses(), policy in policies()) {
+    fn target_is_ordered_within_bounds_and_policy(uses in uses(), policy in policies()) {
         let mut recommender = fed(&uses);
         let mut vpa = autoscaler(None);
         let free = recommender.recommend(&vpa, &LabelSelector::default());
@@ -109,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_restored_is_written_down_the_same_again(uses in uses()) {
+    fn restored_checkpoint_is_written_identically(uses in uses()) {
         let (vpa, all) = (autoscaler(None), LabelSelector::default());
         let mut recommender = fed(&uses);
         let first = recommender.checkpoints(&vpa, &all, after(1_000_000_000));
@@ -143,7 +144,7 @@ proptest! {
     }
 
     #[test]
-    fn a_recommendation_for_a_pod_is_within_the_policy_whatever_a_limit_range_says(
+    fn pod_recommendation_stays_within_policy_despite_limit_range(
         state in containers(), policy in policies(), milli in 1_i64..8_000, mebibytes in 1_i64..8_000,
         min in 0_i64..2_000, max in 1_i64..5_000,
     ) {
@@ -163,7 +164,7 @@ proptest! {
     }
 
     #[test]
-    fn a_pass_leaves_as_many_pods_as_the_tolerance_says(
+    fn updater_keeps_pods_required_by_tolerance(
         requests in vec(1_i64..3_000, 1..12), pending in 0_usize..4, tolerance in 0.0_f64..1.0, in_place in any::<bool>(),
     ) {
         let mode = if in_place { UpdateMode::InPlaceOrRecreate } else { UpdateMode::Recreate };

@@ -33,7 +33,7 @@ fn only(recommender: &mut Recommender, vpa: &VerticalPodAutoscaler) -> Container
 }
 
 #[test]
-fn up_to_1_3_a_sample_weighs_by_what_is_requested() {
+fn cpu_sample_weight_uses_requests_until_1_3() {
     let target = |minor| {
         let mut recommender = recommender(RecommenderSettings::for_release(release(minor)), 4_000);
         use_of(&mut recommender, 0, 30, 100, 1);
@@ -46,7 +46,7 @@ fn up_to_1_3_a_sample_weighs_by_what_is_requested() {
 }
 
 #[test]
-fn what_a_release_does_not_know_is_not_looked_at() {
+fn settings_unknown_to_release_are_ignored() {
     let target = |minor| {
         let mut settings = RecommenderSettings::for_release(release(minor));
         settings.round_milli = 500;
@@ -63,7 +63,7 @@ fn what_a_release_does_not_know_is_not_looked_at() {
 }
 
 #[test]
-fn a_policy_changes_what_a_kill_asks_for_only_behind_its_gate() {
+fn policy_oom_bump_needs_its_gate() {
     let mut policy = ContainerPolicy::for_container(app());
     policy.oom_bump_up_ratio = Some(Quantity::from_nanos(3_000_000_000));
     let target = |minor, per_vpa_config| {
@@ -79,7 +79,7 @@ fn a_policy_changes_what_a_kill_asks_for_only_behind_its_gate() {
 }
 
 #[test]
-fn samples_of_nobody_and_of_the_past_are_refused() {
+fn unknown_or_outdated_samples_are_rejected() {
     let mut recommender = recommender(RecommenderSettings::default(), 0);
     let of = (named("a"), app());
     assert_eq!(recommender.cpu_sample((named("b"), app()), START, 1, START), Err(NotTaken::UnknownContainer));
@@ -95,7 +95,7 @@ fn samples_of_nobody_and_of_the_past_are_refused() {
 }
 
 #[test]
-fn what_is_over_eight_days_old_is_forgotten_though_its_pod_lives() {
+fn samples_older_than_eight_days_are_dropped() {
     let mut recommender = recommender(RecommenderSettings::default(), 0);
     use_of(&mut recommender, 0, 1, 500, 1);
     recommender.forget(after(8 * DAY - HOUR));
@@ -109,7 +109,7 @@ fn what_is_over_eight_days_old_is_forgotten_though_its_pod_lives() {
 }
 
 #[test]
-fn other_namespaces_and_other_labels_are_of_no_concern() {
+fn vpa_ignores_other_namespaces_and_labels() {
     let mut recommender = recommender(RecommenderSettings::default(), 0);
     let mut elsewhere = named("a");
     elsewhere.namespace = Symbol::new("elsewhere");
@@ -124,7 +124,7 @@ fn other_namespaces_and_other_labels_are_of_no_concern() {
 }
 
 #[test]
-fn a_policy_that_names_a_container_inherits_nothing_from_that_of_all_others() {
+fn named_container_policy_ignores_wildcard_policy() {
     let mut all = ContainerPolicy::for_container(Symbol::new("*"));
     all.min_allowed = Resources::cpu_memory(2_000, 0);
     let mut vpa = autoscaler(None);
@@ -139,7 +139,7 @@ fn a_policy_that_names_a_container_inherits_nothing_from_that_of_all_others() {
 }
 
 #[test]
-fn a_pod_with_other_labels_is_of_another_history() {
+fn pod_with_other_labels_has_separate_history() {
     let mut recommender = recommender(RecommenderSettings::default(), 0);
     use_of(&mut recommender, 0, 10, 2_000, 1);
     recommender.add_pod(named("a"), &revision("2"), [], after(HOUR));

@@ -34,7 +34,8 @@ pub(super) fn refusal(
             let Some(this_container) = capped.container(container.name) else { return false };
             let states = |name| container.requests.find(name).is_some();
             let states_all = states(ResourceName::CPU) && states(ResourceName::MEMORY);
-            !states_all || requirements.iter().all(|requirement| is_met(requirement, this_container, &container.requests))
+            !states_all
+                || requirements.iter().all(|requirement| is_met(requirement, this_container, &container.requests))
         });
     (!met).then_some(Verdict::EvictionRequirement)
 }

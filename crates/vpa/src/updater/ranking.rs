@@ -22,7 +22,8 @@ pub struct Priority {
 /// How much a pod wants what is recommended for it.
 pub fn priority(capped: &Capped, pod: &PodToUpdate) -> Priority {
     let mut result = Priority::default();
-    let containers: Vec<&ContainerState> = pod.containers.iter().filter(|container| pod.observes(container.name)).collect();
+    let containers: Vec<&ContainerState> =
+        pod.containers.iter().filter(|container| pod.observes(container.name)).collect();
     for name in [ResourceName::CPU, ResourceName::MEMORY] {
         let (mut requested, mut recommended, mut counts) = (0_i64, 0_i64, false);
         for container in &containers {

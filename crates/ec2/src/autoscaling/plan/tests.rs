@@ -45,13 +45,13 @@ fn never(_: Symbol, _: bool) -> bool {
 }
 
 #[test]
-fn each_instance_goes_to_the_zone_with_the_fewest_and_ties_go_by_name() {
+fn instances_go_to_emptiest_zone_then_name() {
     let plan = plan(&spec(InstancesDistribution::ON_DEMAND), 7, &members("aab"), &never);
     assert_eq!(launches(&plan), [("c", false, 2), ("b", false, 1), ("a", false, 1)]);
 }
 
 #[test]
-fn a_zone_that_refuses_is_left_out_for_the_kind_that_it_refused() {
+fn refusing_zone_is_skipped_for_that_kind() {
     let refuses = |zone: Symbol, spot: bool| spot && zone.as_str() != "b";
     let plan = plan(&spec(InstancesDistribution::SPOT), 2, &[], &refuses);
     assert_eq!((launches(&plan), plan.blocked), (vec![("b", true, 2)], false));
@@ -65,7 +65,7 @@ fn what_every_zone_refuses_blocks_only_its_kind() {
 }
 
 #[test]
-fn scale_in_takes_the_kind_of_which_there_is_too_much() {
+fn scale_in_removes_surplus_purchase_option() {
     let mixed = InstancesDistribution { on_demand_base: 1, ..InstancesDistribution::SPOT };
     let mut members = members("aabb");
     members[1].spot = true;
@@ -81,7 +81,7 @@ fn scale_in_takes_the_kind_of_which_there_is_too_much() {
 }
 
 #[test]
-fn among_equals_the_misfit_goes_then_the_one_closest_to_its_next_hour_then_the_oldest() {
+fn scale_in_prefers_misfits_then_closest_billing_hour() {
     let on_demand = spec(InstancesDistribution::ON_DEMAND);
     let mut members = members("aaa");
     assert_eq!(plan(&on_demand, 2, &members, &never).surplus, [InstanceId(0)]);
@@ -92,7 +92,7 @@ fn among_equals_the_misfit_goes_then_the_one_closest_to_its_next_hour_then_the_o
 }
 
 #[test]
-fn a_zone_whose_instances_are_all_protected_is_passed_over() {
+fn zone_of_protected_instances_is_skipped() {
     let mut members = members("aaabb");
     members[..3].iter_mut().for_each(|member| member.protected = true);
     let plan = plan(&spec(InstancesDistribution::ON_DEMAND), 1, &members, &never);
@@ -100,7 +100,7 @@ fn a_zone_whose_instances_are_all_protected_is_passed_over() {
 }
 
 #[test]
-fn an_imbalance_of_one_is_left_and_one_of_two_is_mended() {
+fn zone_imbalance_of_two_is_rebalanced() {
     let on_demand = spec(InstancesDistribution::ON_DEMAND);
     assert_eq!(plan(&on_demand, 4, &members("aabc"), &never), Plan::default());
     assert_eq!(plan(&on_demand, 4, &members("aabb"), &never).misplaced, Some(InstanceId(0)));
@@ -114,7 +114,7 @@ fn an_imbalance_of_one_is_left_and_one_of_two_is_mended() {
 }
 
 #[test]
-fn outgoing_instances_end_one_for_each_replacement_that_serves() {
+fn outgoing_instance_ends_per_serving_replacement() {
     let mut members = members("abca");
     members[0].outgoing = true;
     members[1].outgoing = true;

@@ -84,7 +84,11 @@ fn billed(billing: BillingSettings, reservations: Vec<CapacityReservation>, live
         }
         ec2.mark_terminated(id, at(from + span + 35));
     }
-    super::super::bill(&mut ec2, END, &NonComputeUsage { into_hour: SimDuration::from_secs(into_hour), ..NonComputeUsage::default() })
+    super::super::bill(
+        &mut ec2,
+        END,
+        &NonComputeUsage { into_hour: SimDuration::from_secs(into_hour), ..NonComputeUsage::default() },
+    )
 }
 
 const END: SimTime = SimTime::from_micros(14_000_000_123);
@@ -97,7 +101,7 @@ proptest! {
     #![proptest_config(proptest::test_runner::Config { cases: proptest::test_runner::Config::default().cases * 6 / 5, ..Default::default() })]
 
     #[test]
-    fn whatever_is_bought_the_net_bill_has_no_negative_part_and_is_the_bill(
+    fn net_bill_equals_bill_without_negative_parts(
         lives in prop::collection::vec((0..TYPES.len(), 0..ZONES.len(), 0_i64..12_000, 1_i64..9_000, proptest::bool::ANY, proptest::bool::ANY), 0..8),
         reserved in prop::collection::vec(reserved(), 0..3),
         plans in prop::collection::vec(plan(), 0..3),
@@ -146,7 +150,7 @@ fn net_of_node(bill: &Bill) -> Money {
 }
 
 #[test]
-fn a_node_bears_what_the_plan_costs_that_covers_it_and_the_discount_on_both() {
+fn node_bears_plan_cost_and_discount() {
     // Half of each hour at half price: 0.048 On-Demand and 0.024 by the plan.
     let plan = SavingsPlan {
         family: None,
@@ -165,7 +169,7 @@ fn a_node_bears_what_the_plan_costs_that_covers_it_and_the_discount_on_both() {
 }
 
 #[test]
-fn a_node_pays_for_its_place_in_a_capacity_reservation_and_not_for_the_places_beside_it() {
+fn node_pays_only_for_used_reservation_capacity() {
     let held = CapacityReservation {
         id: Symbol::new("cr-1"),
         instance_type: Symbol::new("m5.large"),

@@ -80,7 +80,7 @@ const STATED: [(BillItem, &str); 8] = [
 ];
 
 #[test]
-fn stated_prices_are_billed_in_every_region_and_are_the_users_own() {
+fn set_prices_apply_in_every_region() {
     for (region, zone) in [("cn-north-1", "cn-north-1a"), ("us-west-2", "us-west-2a"), ("us-east-1", "us-east-1a")] {
         let bill = ten_hours(account_in(region, zone, stated()), zone);
         for (item, amount) in STATED {
@@ -93,7 +93,7 @@ fn stated_prices_are_billed_in_every_region_and_are_the_users_own() {
 }
 
 #[test]
-fn what_nobody_states_and_has_no_known_price_is_named() {
+fn items_without_known_price_are_listed() {
     let network = NetworkPrices {
         load_balancers: Some(LoadBalancers { count: Some(1), ..LoadBalancers::default() }),
         nat_gateways: Some(NatGateways {
@@ -108,7 +108,8 @@ fn what_nobody_states_and_has_no_known_price_is_named() {
     let billing = BillingSettings { network, ..BillingSettings::default() };
     let surplus = vec![(NodeId(0), 1_000_000)];
     let mut ec2 = account_in("cn-north-1", zone, billing);
-    let bill = bill(&mut ec2, at(36_000), &NonComputeUsage { traffic: traffic(zone), surplus, ..NonComputeUsage::default() });
+    let bill =
+        bill(&mut ec2, at(36_000), &NonComputeUsage { traffic: traffic(zone), surplus, ..NonComputeUsage::default() });
     let items: Vec<BillItem> = bill.lines.iter().map(|line| line.item).collect();
     assert_eq!(items, [BillItem::Instance, BillItem::NatGateway]);
     assert_eq!(
@@ -126,7 +127,7 @@ fn what_nobody_states_and_has_no_known_price_is_named() {
 }
 
 #[test]
-fn beside_a_stated_gp3_other_volumes_and_faster_ones_have_no_price_in_another_currency() {
+fn set_gp3_price_leaves_other_volumes_unpriced() {
     let zone = "cn-north-1a";
     let billing = BillingSettings { volume_per_month: HourlyRate::parse("0.73"), ..BillingSettings::default() };
     let with = |class| {

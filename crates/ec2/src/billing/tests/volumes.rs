@@ -15,7 +15,7 @@ use nodecast_model::domain::{HourlyRate, NodeId, SimDuration, Symbol};
 use nodecast_prices::Catalog;
 
 #[test]
-fn a_root_volume_is_billed_from_the_request_to_the_end_of_the_instance() {
+fn root_volume_is_billed_for_instance_life() {
     let mut ec2 = account(BillingSettings::default());
     let id = ec2.add_running(pool("m5.large", false), NodeId(0), &NodeVolumes::gp3(20), at(0)).unwrap();
     ec2.terminate(id, at(3_565));
@@ -26,7 +26,7 @@ fn a_root_volume_is_billed_from_the_request_to_the_end_of_the_instance() {
 }
 
 #[test]
-fn the_volumes_of_a_node_cost_what_is_ordered_and_stand_on_one_line() {
+fn node_volumes_are_billed_on_one_line() {
     let volume = |gib, volume_type: &str, iops, throughput_mib| NodeVolume {
         gib,
         class: DiskClass { iops, throughput_mib, ..DiskClass::of_type(volume_type) },
@@ -52,7 +52,7 @@ fn the_volumes_of_a_node_cost_what_is_ordered_and_stand_on_one_line() {
 }
 
 #[test]
-fn what_is_stated_of_gp3_holds_for_gp3_alone() {
+fn set_gp3_price_applies_only_to_gp3() {
     let settings = BillingSettings { volume_per_month: HourlyRate::parse("0.2"), ..BillingSettings::default() };
     let mut ec2 = account(settings);
     let of_type = |volume_type| NodeVolume { gib: 100, class: DiskClass::of_type(volume_type) };
@@ -66,7 +66,7 @@ fn what_is_stated_of_gp3_holds_for_gp3_alone() {
 }
 
 #[test]
-fn volumes_of_claims_cost_what_is_ordered_for_as_long_as_they_are_there() {
+fn claim_volumes_are_billed_while_they_exist() {
     let disk = |volume_type: Option<&str>, more: DiskClass| Disk {
         zone: Some(Symbol::new("us-east-1a")),
         gib: 100,
@@ -88,19 +88,24 @@ fn volumes_of_claims_cost_what_is_ordered_for_as_long_as_they_are_there() {
         (Disk { from: at(month), ..disk(Some("gp2"), ordered) }, "0.00"),
     ] {
         let mut ec2 = account(BillingSettings::default());
-        let bill = super::super::bill(&mut ec2, at(month), &NonComputeUsage { disks: vec![disk], ..NonComputeUsage::default() });
+        let bill = super::super::bill(
+            &mut ec2,
+            at(month),
+            &NonComputeUsage { disks: vec![disk], ..NonComputeUsage::default() },
+        );
         let sum = of_item(&bill, BillItem::PersistentVolume).parse::<f64>().unwrap();
         assert!((sum - cost.parse::<f64>().unwrap()).abs() < 1e-5, "{disk:?}: {sum}");
     }
     let unknown = vec![disk(Some("sbg1"), DiskClass::default())];
     let mut ec2 = account(BillingSettings::default());
-    let bill = super::super::bill(&mut ec2, at(month), &NonComputeUsage { disks: unknown, ..NonComputeUsage::default() });
+    let bill =
+        super::super::bill(&mut ec2, at(month), &NonComputeUsage { disks: unknown, ..NonComputeUsage::default() });
     let line = bill.lines.iter().find(|line| line.item == BillItem::PersistentVolume).unwrap();
     assert_eq!(line.quality, PriceQuality::Assumed);
 }
 
 #[test]
-fn operations_for_each_gib_are_ordered_up_to_what_there_is() {
+fn iops_per_gib_are_capped_at_maximum() {
     let each = |volume_type: &str, iops_per_gib| DiskClass { iops_per_gib, ..DiskClass::of_type(volume_type) };
     for (class, gib, ordered) in [
         (each("io1", 50), 4_096, 64_000),
@@ -115,7 +120,8 @@ fn operations_for_each_gib_are_ordered_up_to_what_there_is() {
     let month = 730 * 3_600;
     let disk = Disk { zone: None, gib: 4_096, class: each("io1", 50), from: at(0), until: None };
     let mut ec2 = account(BillingSettings::default());
-    let bill = super::super::bill(&mut ec2, at(month), &NonComputeUsage { disks: vec![disk], ..NonComputeUsage::default() });
+    let bill =
+        super::super::bill(&mut ec2, at(month), &NonComputeUsage { disks: vec![disk], ..NonComputeUsage::default() });
     let sum = of_item(&bill, BillItem::PersistentVolume).parse::<f64>().unwrap();
     assert!((sum - (512.0 + 4_160.0)).abs() < 1e-4, "4,096 GiB at 0.125 and 64,000 operations at 0.065, not {sum}");
 }
@@ -135,7 +141,11 @@ fn volumes_cost_what_they_do_in_their_region() {
         let billing = BillingSettings { volume_per_month: stated, ..BillingSettings::default() };
         let settings = Arc::new(CloudSettings { billing, ..CloudSettings::default() });
         let mut ec2 = Ec2::new(Arc::clone(&region), Streams::new(5), settings, at(month));
-        let bill = super::super::bill(&mut ec2, at(month), &NonComputeUsage { disks: disks.to_vec(), ..NonComputeUsage::default() });
+        let bill = super::super::bill(
+            &mut ec2,
+            at(month),
+            &NonComputeUsage { disks: disks.to_vec(), ..NonComputeUsage::default() },
+        );
         let lines = bill.lines.into_iter().filter(|line| line.item == BillItem::PersistentVolume);
         lines.map(|line| (line.amount.as_f64(), line.quality)).collect::<Vec<_>>()
     };

@@ -40,7 +40,7 @@ fn type_of_band(band: u8, nth: usize) -> Symbol {
 }
 
 #[test]
-fn of_instances_in_the_worst_band_held_for_the_exposure_time_about_three_in_ten_are_hit() {
+fn worst_band_interrupts_about_three_in_ten() {
     let (mut hit, mut held, mut prompt) = (0_u32, 0_u32, 0_u32);
     for seed in 0..400 {
         let pool = spot(type_of_band(4, seed as usize % 20).as_str(), "us-east-1a");
@@ -84,7 +84,7 @@ fn monthly_shares(pool: Pool, seed: u64, months: i64) -> Vec<f64> {
 /// over ten pools of each band, seed 1. Instances of one pool and month share its events, so a month is one observation;
 /// 3.29 standard errors of its mean are a 99.9 % interval.
 #[test]
-fn in_a_thousand_months_each_bands_share_of_instances_is_interrupted() {
+fn monthly_interruptions_match_each_advisor_band() {
     for (band, central) in [(0, 0.025), (1, 0.075), (2, 0.125), (3, 0.175), (4, 0.30)] {
         let shares: Vec<f64> = (0..10)
             .flat_map(|nth| {
@@ -101,7 +101,7 @@ fn in_a_thousand_months_each_bands_share_of_instances_is_interrupted() {
 }
 
 #[test]
-fn a_quiet_type_with_restless_siblings_is_interrupted_as_its_own_band_says() {
+fn interruption_rate_follows_type_not_siblings() {
     let region = region();
     let restless = |kind: &&nodecast_model::catalog::RegionType| kind.advisor.is_some_and(|advice| advice.band == 4);
     let quiet = region
@@ -119,7 +119,7 @@ fn a_quiet_type_with_restless_siblings_is_interrupted_as_its_own_band_says() {
 }
 
 #[test]
-fn a_pools_outlook_depends_on_the_seed_and_the_pool_alone() {
+fn pool_outlook_depends_on_seed_and_pool() {
     let pool = spot(type_of_band(3, 0).as_str(), "us-east-1b");
     let (one, other) =
         (reclaims(3, CapacityModel::Static, 24.0, days(90)), reclaims(3, CapacityModel::Static, 24.0, days(90)));
@@ -143,7 +143,7 @@ fn availability(outlook: &PoolOutlook, until: SimTime) -> (f64, Vec<f64>) {
 }
 
 #[test]
-fn tight_pools_are_up_for_heavy_tailed_times_that_zones_share() {
+fn tight_pool_uptimes_are_heavy_tailed_across_zones() {
     let until = days(600);
     let (mut shares, mut ups, mut correlations) = (Vec::new(), Vec::new(), Vec::new());
     for nth in 0..12 {
@@ -180,7 +180,7 @@ fn correlation(one: &PoolOutlook, other: &PoolOutlook, until: SimTime) -> f64 {
 }
 
 #[test]
-fn scarce_pools_are_available_about_half_of_the_time() {
+fn scarce_pools_are_available_half_the_time() {
     let until = days(600);
     let region = region();
     let scarce: Vec<Symbol> = region
@@ -210,7 +210,7 @@ fn scarce_pools_are_available_about_half_of_the_time() {
 }
 
 #[test]
-fn without_interruptions_nothing_is_reclaimed_but_pools_still_come_and_go() {
+fn capacity_varies_even_without_interruptions() {
     let off = Interruptions { exposure_hours: None, ..Interruptions::default() };
     let pool = spot(type_of_band(4, 0).as_str(), "us-east-1a");
     let hazard = Reclaims::new(region(), Streams::new(1), CapacityModel::Static, off, days(300));

@@ -96,7 +96,11 @@ pub(super) fn constraints(
 }
 
 /// The constraints that a pod's required anti-affinity puts on others.
-pub(super) fn inverse_constraints(spec: &PodSpec, namespace: Symbol, namespaces: &[NamespaceView<'_>]) -> Vec<PodConstraint> {
+pub(super) fn inverse_constraints(
+    spec: &PodSpec,
+    namespace: Symbol,
+    namespaces: &[NamespaceView<'_>],
+) -> Vec<PodConstraint> {
     let item = (namespace, &spec.labels);
     let required = spec.pod_anti_affinity.required.iter();
     required.map(|term| affinity_constraint(TopologyKind::AntiAffinity, item, term, namespaces)).collect()

@@ -108,7 +108,8 @@ impl KeyDomains {
         let spanned = (0..self.values.len()).filter(|&domain| !self.makers[domain].is_empty());
         spanned.filter(move |&domain| {
             let tolerates = |pool: usize| {
-                tolerations.is_none_or(|toleration| first_untolerated(&setup.pools[pool].pool.taints, toleration).is_none())
+                tolerations
+                    .is_none_or(|toleration| first_untolerated(&setup.pools[pool].pool.taints, toleration).is_none())
             };
             self.makers[domain].iter().any(|&pool| tolerates(pool) && fits(pool))
         })

@@ -1,4 +1,4 @@
-use super::{TypeQuery, RequirementTable, ResourceTable, TypeTable, bits, levels};
+use super::{RequirementTable, ResourceTable, TypeQuery, TypeTable, bits, levels};
 use crate::instance_types::{InstanceType, Offering};
 use nodecast_model::domain::symbol::{Symbol, well_known};
 use nodecast_model::domain::{HourlyRate, KarpenterVersion, Requirements, Resources};
@@ -24,7 +24,7 @@ fn instance_type(index: i64) -> InstanceType {
 }
 
 #[test]
-fn types_that_a_claim_loses_pod_by_pod_are_those_that_it_loses_at_once() {
+fn types_lost_pod_by_pod_match_single_step() {
     let types: Vec<InstanceType> = (0..200).map(instance_type).collect();
     let (mut table, mut resources) = (RequirementTable::new(KarpenterVersion::V1_13), ResourceTable::default());
     let mut compiled = TypeTable::new(&types, well_known::CAPACITY_TYPE, &mut table);
@@ -55,7 +55,7 @@ fn types_that_a_claim_loses_pod_by_pod_are_those_that_it_loses_at_once() {
 }
 
 #[test]
-fn the_first_level_that_some_types_reach_is_what_going_through_the_levels_says() {
+fn first_reachable_level_matches_linear_scan() {
     let table = levels([5, 9, 1, 9, 4, 7, 3, 2, 8, 6, 0, 11].into());
     for chosen in 0_u64..1 << 12 {
         for from in 0..=table.amounts.len() {

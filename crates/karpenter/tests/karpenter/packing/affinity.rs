@@ -44,7 +44,7 @@ fn a_follower_lands_where_its_target_is() {
 }
 
 #[test]
-fn affinity_to_itself_on_a_host_keeps_to_the_first_host_also_later() {
+fn host_self_affinity_stays_on_first_host() {
     let mut world = World::new();
     for instance_type in &mut world.types {
         instance_type.allocatable.set(nodecast_model::domain::ResourceName::PODS, 5);
@@ -56,7 +56,7 @@ fn affinity_to_itself_on_a_host_keeps_to_the_first_host_also_later() {
 }
 
 #[test]
-fn a_host_in_the_wrong_zone_still_holds_its_followers() {
+fn host_in_wrong_zone_still_attracts_affine_pods() {
     let affine = pod("a", "podAffinity", true, term(HOST, "a"));
     let mut world = World::new();
     world.node("n", "zone-1", &[("first", affine.clone())]);
@@ -69,7 +69,7 @@ fn a_host_in_the_wrong_zone_still_holds_its_followers() {
 }
 
 #[test]
-fn affinity_to_itself_over_zones_starts_in_the_zone_asked_for_and_once_for_each() {
+fn zone_self_affinity_starts_in_requested_zone() {
     let affine = pod("a", "podAffinity", true, term(ZONE, "a"));
     let in_zone = |zone: &str| with(affine.clone(), "nodeSelector", json!({ZONE: zone}));
     let mut world = World::new();
@@ -81,7 +81,7 @@ fn affinity_to_itself_over_zones_starts_in_the_zone_asked_for_and_once_for_each(
 }
 
 #[test]
-fn keys_of_a_term_count_by_the_labels_of_the_pod_that_states_it() {
+fn match_label_keys_use_the_pods_labels() {
     let of = |tenant: &str, term: Value| {
         with(pod("a", "podAntiAffinity", true, term), "labels", json!({"app": "a", "tenant": tenant}))
     };
@@ -125,7 +125,7 @@ fn anti_affinity_separates_and_runs_out_of_domains() {
 }
 
 #[test]
-fn a_pod_that_others_repel_finds_no_zone_when_all_are_taken() {
+fn pod_repelled_in_every_zone_is_unschedulable() {
     let mut world = World::new();
     for zone in super::world::ZONES {
         let guard = pod("guard", "podAntiAffinity", true, term(ZONE, "victim"));
@@ -136,7 +136,7 @@ fn a_pod_that_others_repel_finds_no_zone_when_all_are_taken() {
 }
 
 #[test]
-fn an_undecided_zone_blocks_every_zone_until_the_next_pass() {
+fn undecided_zone_blocks_all_zones_until_next_pass() {
     let mut world = World::new();
     let guard = with(pod("guard", "podAntiAffinity", true, term(ZONE, "victim")), "cpu", json!("1"));
     world.pod("guard", guard).pod("victim", plain("victim"));
@@ -148,7 +148,7 @@ fn an_undecided_zone_blocks_every_zone_until_the_next_pass() {
 }
 
 #[test]
-fn a_running_pods_required_anti_affinity_blocks_and_a_preferred_one_does_not() {
+fn running_pods_block_only_with_required_anti_affinity() {
     for (required, place) in [(true, "new-0"), (false, "n")] {
         let mut world = World::new();
         world.node("n", "zone-1", &[("guard", pod("guard", "podAntiAffinity", required, term(HOST, "victim")))]);
@@ -165,7 +165,7 @@ fn affinity_to_nobody_fails() {
 }
 
 #[test]
-fn a_chain_is_placed_in_one_pass_whatever_its_order() {
+fn affinity_chain_is_placed_in_one_pass() {
     for (order, unplaced) in
         [(["a", "b", "c", "d"], 0), (["d", "c", "b", "a"], 0), (["c", "a", "d", "b"], 0), (["x", "b", "c", "d"], 3)]
     {
@@ -184,7 +184,7 @@ fn a_chain_is_placed_in_one_pass_whatever_its_order() {
 }
 
 #[test]
-fn terms_mean_the_pods_own_namespace_unless_they_name_others() {
+fn affinity_terms_default_to_pod_namespace() {
     let other = Symbol::new("other");
     let follower = |extra: &[(&str, Value)]| {
         let mut term = term(HOST, "t");

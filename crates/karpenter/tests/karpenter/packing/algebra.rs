@@ -26,7 +26,7 @@ fn requirement(text: &str) -> Requirement {
 }
 
 #[test]
-fn what_two_requirements_allow_together_is_what_each_allows() {
+fn requirement_intersection_allows_what_both_allow() {
     const ALL: [&str; 16] = [
         "In 1",
         "In 1 9",

@@ -15,14 +15,14 @@ fn only(sizes: &[(&str, i64, i64)]) -> World {
 }
 
 #[test]
-fn small_pods_share_one_node_of_the_smallest_type() {
+fn small_pods_share_one_smallest_node() {
     let mut world = World::new();
     world.pods("p", 5, json!({"cpu": "10m"}));
     assert_eq!((world.ask().sizes(), world.ask().types()), (vec![5], vec!["amd64-2"]));
 }
 
 #[test]
-fn a_full_node_opens_the_next_and_small_pods_fill_the_gaps() {
+fn full_node_opens_next_and_gaps_are_filled() {
     let mut world = only(&[("small", 2, 2), ("large", 4, 4)]);
     world.pods("big", 40, json!({"memory": "1.8G", "cpu": "10m"}));
     assert_eq!(world.ask().sizes(), vec![2; 20]);
@@ -31,21 +31,21 @@ fn a_full_node_opens_the_next_and_small_pods_fill_the_gaps() {
 }
 
 #[test]
-fn nodes_of_different_sizes_are_opened_for_what_is_left() {
+fn remaining_pods_open_nodes_of_different_sizes() {
     let mut world = only(&[("one", 1, 4), ("two", 2, 8), ("three", 3, 12), ("four", 4, 16), ("five", 5, 20)]);
     world.pod("big", json!({"cpu": "4.5"})).pod("little", json!({"cpu": "1"}));
     assert_eq!(world.ask().types(), ["five", "two"]);
 }
 
 #[test]
-fn asking_for_none_of_a_resource_excludes_no_type() {
+fn zero_resource_request_excludes_no_type() {
     let mut world = World::new();
     world.pod("p", json!({"requests": {"foo.com/weird": "0"}}));
     assert_eq!(world.ask().types(), ["amd64-2"]);
 }
 
 #[test]
-fn a_pod_larger_than_any_type_is_refused_for_its_resources() {
+fn pod_larger_than_any_type_is_unschedulable() {
     let mut world = World::new();
     world.pod("p", json!({"cpu": "100"}));
     let answer = world.ask();
@@ -53,7 +53,11 @@ fn a_pod_larger_than_any_type_is_refused_for_its_resources() {
     let Refusal::InstanceTypes(types) = &refusals[0].reason else { panic!("{}", answer.reason()) };
     assert_eq!(types.missed, CriteriaMissed::Resources);
     let verdicts = judge_types(world.karpenter, &world.types, &types.requirements, &types.requests);
-    assert!(verdicts.iter().all(|verdict| verdict.requirements && verdict.offering && verdict.lacking == Some(ResourceName::CPU)));
+    assert!(
+        verdicts
+            .iter()
+            .all(|verdict| verdict.requirements && verdict.offering && verdict.lacking == Some(ResourceName::CPU))
+    );
 }
 
 #[test]
@@ -100,12 +104,13 @@ fn every_fitting_type_stays_whatever_it_costs() {
     }
     world.pod("p", json!({"cpu": "1"}));
     let plan = world.plan();
-    let names: Vec<&str> = plan.claims[0].instance_types.iter().map(|instance_type| instance_type.name.as_str()).collect();
+    let names: Vec<&str> =
+        plan.claims[0].instance_types.iter().map(|instance_type| instance_type.name.as_str()).collect();
     assert_eq!(names, ["cheap", "fair", "dear"]);
 }
 
 #[test]
-fn resources_that_no_single_type_has_together_need_two_nodes() {
+fn incompatible_resources_need_two_nodes() {
     let mut world = only(&[("a", 4, 16), ("b", 4, 16)]);
     for (instance_type, name) in world.types.iter_mut().zip(["gpu/a", "gpu/b"]) {
         let name = ResourceName(Symbol::new(name));
@@ -119,7 +124,7 @@ fn resources_that_no_single_type_has_together_need_two_nodes() {
 }
 
 #[test]
-fn pods_of_different_places_get_nodes_of_their_own() {
+fn pods_with_different_selectors_get_separate_nodes() {
     for (key, values) in [
         ("kubernetes.io/arch", ["amd64", "arm64"]),
         ("topology.kubernetes.io/zone", ["zone-1", "zone-2"]),
@@ -137,7 +142,7 @@ fn pods_of_different_places_get_nodes_of_their_own() {
 }
 
 #[test]
-fn pools_that_leave_no_type_give_every_pod_the_same_reason() {
+fn pools_without_types_give_same_reason() {
     let mut world = World::without_pools();
     let nowhere = json!([{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["nowhere"]}]);
     world.pool("default", json!({"requirements": nowhere})).pods("p", 3, json!({}));
@@ -148,7 +153,7 @@ fn pools_that_leave_no_type_give_every_pod_the_same_reason() {
 }
 
 #[test]
-fn pods_with_resource_claims_are_refused_and_the_others_run() {
+fn pods_with_resource_claims_are_rejected() {
     let mut world = World::new();
     world.pod("claims", json!({"resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]})).pod("p", json!({}));
     let answer = world.ask();
@@ -157,7 +162,7 @@ fn pods_with_resource_claims_are_refused_and_the_others_run() {
 }
 
 #[test]
-fn requests_of_a_new_node_are_those_of_its_daemons_and_pods() {
+fn new_node_requests_include_daemons_and_pods() {
     let mut world = World::new();
     world.daemon(json!({"cpu": "100m", "memory": "1Gi"})).pods("p", 2, json!({"cpu": "1", "memory": "1Gi"}));
     let plan = world.plan();

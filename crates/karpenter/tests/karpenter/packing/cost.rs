@@ -39,7 +39,7 @@ fn cases() -> Vec<Case> {
 }
 
 #[test]
-fn no_plan_of_a_recorded_case_costs_less_than_its_bound() {
+fn recorded_plans_cost_at_least_their_bound() {
     let mut bounded = 0;
     for case in cases() {
         case.with(|setup, situation| {
@@ -56,7 +56,7 @@ fn no_plan_of_a_recorded_case_costs_less_than_its_bound() {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn the_cost_aware_packer_is_never_dearer_in_a_recorded_case_and_places_as_many_pods() {
+fn cost_aware_packer_never_raises_recorded_cost() {
     let mut cheaper = 0;
     for case in cases() {
         case.with(|setup, situation| {
@@ -89,7 +89,7 @@ fn the_cost_aware_packer_is_never_dearer_in_a_recorded_case_and_places_as_many_p
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn on_large_inputs_the_cost_aware_packer_comes_within_ten_percent_of_the_bound() {
+fn cost_aware_packer_nears_bound_on_large_inputs() {
     for name in ["plain-5k-l", "plain-20k-l"] {
         let path = format!("../../tests/cases/karpenter-large/{name}.json.gz");
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
@@ -112,7 +112,7 @@ fn on_large_inputs_the_cost_aware_packer_comes_within_ten_percent_of_the_bound()
 }
 
 #[test]
-fn pods_that_repel_each_other_cost_a_node_each() {
+fn mutually_repelling_pods_cost_one_node_each() {
     let item = json!({"matchLabels": {"kubernetes.io/metadata.name": "default"}});
     for namespaces in [None, Some(json!({})), Some(item)] {
         let mut world = World::new();
@@ -158,7 +158,7 @@ fn world_with_bargain(large: &str) -> World {
 }
 
 #[test]
-fn bare_metal_that_no_launch_asks_for_makes_no_bin() {
+fn unrequested_bare_metal_type_makes_no_bin() {
     let without = {
         let mut world = world_with_bargain("big.metal");
         world.types.retain(|kind| kind.name.as_str() != "big.metal");
@@ -183,7 +183,7 @@ fn bare_metal_that_no_launch_asks_for_makes_no_bin() {
 }
 
 #[test]
-fn bare_metal_with_min_values_is_launched_and_planned() {
+fn bare_metal_with_min_values_is_planned() {
     let mut world = world_with_bargain("big.metal");
     world.pools.clear();
     world.pool(
@@ -281,7 +281,7 @@ proptest! {
     #![proptest_config(Config { cases: Config::default().cases / 4, ..Config::default() })]
 
     #[test]
-    fn no_plan_of_a_random_cluster_costs_less_than_its_bound(
+    fn random_cluster_plans_cost_at_least_bound(
         workloads in prop::collection::vec(workload(), 1..9),
         nodes in 0..4_usize,
         limit in 0..64_i64,
@@ -293,7 +293,7 @@ proptest! {
     }
 
     #[test]
-    fn the_cost_aware_packer_keeps_every_rule_and_is_never_dearer(
+    fn cost_aware_packer_obeys_constraints_at_lower_cost(
         workloads in prop::collection::vec(workload(), 1..9),
         nodes in 0..4_usize,
         limit in 0..64_i64,

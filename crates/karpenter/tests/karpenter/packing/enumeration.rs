@@ -82,7 +82,7 @@ fn types() -> Vec<nodecast_karpenter::instance_types::InstanceType> {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
-fn every_small_multiset_over_three_kinds_of_pods_has_a_valid_plan() {
+fn small_pod_multisets_have_valid_plans() {
     let kinds = kinds();
     let mut world = cluster(&kinds);
     world.types = types();
@@ -103,7 +103,7 @@ fn every_small_multiset_over_three_kinds_of_pods_has_a_valid_plan() {
 }
 
 #[test]
-fn every_small_multiset_on_three_instance_types_has_a_valid_plan() {
+fn small_multisets_on_three_types_have_valid_plans() {
     let kinds = kinds();
     let mut world = cluster(&kinds);
     let specs: Vec<_> = kinds.iter().map(|kind| super::world::pod_spec(kind.clone())).collect();
@@ -155,9 +155,9 @@ fn check(world: &World, plan: &PackingPlan) {
 
 fn selects(spec: &PodSpec, labels: &Requirements) -> bool {
     let fits = |wanted: &Requirements| {
-        wanted
-            .iter()
-            .all(|one| labels.get(one.key).is_some_and(|label| label.intersection(one) == *label && !label.values.is_empty()))
+        wanted.iter().all(|one| {
+            labels.get(one.key).is_some_and(|label| label.intersection(one) == *label && !label.values.is_empty())
+        })
     };
     fits(&Requirements::from_labels(&spec.node_selector))
 }
@@ -246,8 +246,9 @@ fn domains(place: &Place<'_>, key: Symbol) -> BTreeSet<Symbol> {
 }
 
 fn topology_holds(places: &[Place<'_>], place: &Place<'_>, position: usize, spec: &PodSpec) {
-    let meant =
-        |term: &PodAffinityTerm, other: &PodSpec| term.selector.as_ref().is_some_and(|selector| selector.matches(&other.labels));
+    let meant = |term: &PodAffinityTerm, other: &PodSpec| {
+        term.selector.as_ref().is_some_and(|selector| selector.matches(&other.labels))
+    };
     let others = |key: Symbol, wanted: &dyn Fn(&PodSpec) -> bool| {
         let here = domains(place, key);
         let same = places.iter().filter(|other| !domains(other, key).is_disjoint(&here));
@@ -262,7 +263,11 @@ fn topology_holds(places: &[Place<'_>], place: &Place<'_>, position: usize, spec
     for term in &spec.pod_affinity.required {
         assert!(others(term.topology_key, &|pod| meant(term, pod)) > 0, "nobody of those wanted is near");
     }
-    for spread in spec.topology_spread.iter().filter(|topology_spread| topology_spread.when_unsatisfiable == WhenUnsatisfiable::DoNotSchedule) {
+    for spread in spec
+        .topology_spread
+        .iter()
+        .filter(|topology_spread| topology_spread.when_unsatisfiable == WhenUnsatisfiable::DoNotSchedule)
+    {
         let counted = |pod: &PodSpec| spread.selector.as_ref().is_some_and(|selector| selector.matches(&pod.labels));
         let count = |domain: Symbol| {
             let there = places.iter().filter(|place| domains(place, spread.topology_key) == BTreeSet::from([domain]));

@@ -318,7 +318,7 @@ const INPUTS: u64 = 10_000;
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
 #[allow(clippy::print_stdout)]
-fn the_packer_answers_like_the_plain_pass_on_ten_thousand_random_clusters() {
+fn packer_matches_plain_pass_on_random_clusters() {
     let mut exercised: BTreeMap<&str, usize> = BTreeMap::new();
     for seed in 0..INPUTS {
         let input = Input::new(seed);
@@ -367,7 +367,11 @@ fn what_is_foreseen_is_what_a_pass_finds() {
         let (foreseen, plan) = world.foreseen(&without, &unready, ceiling);
         let waiting = plan.existing.iter().any(|plan| unready.contains(&plan.node));
         let too_dear = plan.claims.len() == 1
-            && plan.claims[0].instance_types.first().and_then(|instance_type| instance_type.price).is_none_or(|least| least >= ceiling);
+            && plan.claims[0]
+                .instance_types
+                .first()
+                .and_then(|instance_type| instance_type.price)
+                .is_none_or(|least| least >= ceiling);
         let (count, right) = match foreseen {
             Some(GivenUp::Waits) => (&mut waits, waiting && plan.unschedulable.is_empty()),
             Some(GivenUp::Dearer) => (&mut dearer, too_dear && !waiting && plan.unschedulable.is_empty()),

@@ -29,7 +29,7 @@ fn with_team() -> World {
 }
 
 #[test]
-fn a_label_that_no_pool_defines_can_only_be_excluded() {
+fn undefined_label_can_only_be_excluded() {
     for (operator, values, placed) in
         [("In", &["x"][..], false), ("Exists", &[], false), ("NotIn", &["x"], true), ("DoesNotExist", &[], true)]
     {
@@ -46,7 +46,7 @@ fn a_label_that_no_pool_defines_can_only_be_excluded() {
 }
 
 #[test]
-fn a_label_that_the_pool_defines_is_matched_and_written_on_the_node() {
+fn pool_label_is_matched_and_set_on_node() {
     for (operator, values, label) in [
         ("In", &["a"][..], Some("a")),
         ("In", &["c"], None),
@@ -64,7 +64,7 @@ fn a_label_that_the_pool_defines_is_matched_and_written_on_the_node() {
 }
 
 #[test]
-fn compatible_pods_share_a_node_and_conflicting_ones_do_not() {
+fn conflicting_pods_do_not_share_a_node() {
     let mut world = with_team();
     world.pod("p", json!({"nodeSelector": {"team": "a"}})).pod("q", json!({"nodeSelector": {"team": "a"}}));
     world.pod("r", json!({"nodeSelector": {"team": "b"}}));
@@ -72,7 +72,7 @@ fn compatible_pods_share_a_node_and_conflicting_ones_do_not() {
 }
 
 #[test]
-fn exists_does_not_overwrite_a_value_that_another_pod_asked_for() {
+fn exists_operator_keeps_value_of_other_pod() {
     let mut world = with_team();
     world.pod("p", json!({"cpu": "1", "nodeSelector": {"team": "b"}}));
     world.pod("q", json!({"affinity": required("team", "Exists", &[])}));
@@ -81,7 +81,7 @@ fn exists_does_not_overwrite_a_value_that_another_pod_asked_for() {
 }
 
 #[test]
-fn a_pod_that_names_a_host_gets_no_new_node() {
+fn pod_with_hostname_gets_no_new_node() {
     let mut world = World::new();
     world.node("n", "zone-1", &[]);
     world.pod("new", json!({"nodeSelector": {"kubernetes.io/hostname": "elsewhere"}}));
@@ -91,7 +91,7 @@ fn a_pod_that_names_a_host_gets_no_new_node() {
 }
 
 #[test]
-fn pods_that_ask_for_restricted_labels_or_fields_or_for_no_pool_are_left_out() {
+fn pods_with_restricted_labels_or_fields_are_skipped() {
     let reason = |spec: Value| takes_on(&pod_spec(spec)).err();
     let restricted = |key: &str| Some(LeftOut::RestrictedLabel(Symbol::new(key)));
     for key in ["kubernetes.io/hostname", "karpenter.sh/custom", "sub.karpenter.k8s.aws/x"] {
@@ -112,7 +112,7 @@ fn pods_that_ask_for_restricted_labels_or_fields_or_for_no_pool_are_left_out() {
 }
 
 #[test]
-fn labels_of_kubernetes_own_domains_are_custom_labels_if_the_pool_defines_them() {
+fn kubernetes_domain_labels_can_be_custom_labels() {
     let mut world = World::without_pools();
     world.pool("default", json!({"labels": {"node-role.k8s.io/x": "yes"}}));
     world.pod("p", json!({"nodeSelector": {"node-role.k8s.io/x": "yes"}}));
@@ -152,7 +152,7 @@ fn integer_bounds_select_the_types_on_their_side() {
 }
 
 #[test]
-fn a_preference_that_contradicts_a_requirement_is_dropped_and_a_second_requirement_is_not() {
+fn contradicting_preference_is_dropped_but_requirement_is_not() {
     let zone = "topology.kubernetes.io/zone";
     for (spec, placed) in [
         (
@@ -191,11 +191,12 @@ fn selector_requirement_and_preference_narrow_the_node_together() {
 }
 
 #[test]
-fn a_label_that_only_some_types_have_selects_them_or_the_others() {
+fn partially_defined_label_selects_or_excludes_types() {
     let gpu = "karpenter.k8s.aws/instance-gpu-name";
     for (operator, values, first) in [("In", &["t4"][..], "amd64-16"), ("DoesNotExist", &[], "amd64-2")] {
         let mut world = World::new();
-        let instance_type = world.types.iter_mut().find(|instance_type| instance_type.name.as_str() == "amd64-16").unwrap();
+        let instance_type =
+            world.types.iter_mut().find(|instance_type| instance_type.name.as_str() == "amd64-16").unwrap();
         instance_type.requirements.remove(well_known::INSTANCE_GPU_NAME);
         instance_type.requirements.add(Requirement::equals(well_known::INSTANCE_GPU_NAME, Symbol::new("t4")));
         world.pod("p", json!({"affinity": required(gpu, operator, values)}));
@@ -204,7 +205,7 @@ fn a_label_that_only_some_types_have_selects_them_or_the_others() {
 }
 
 #[test]
-fn a_well_known_label_may_be_undefined_on_a_pool_but_not_on_a_node() {
+fn well_known_label_may_be_undefined_on_pool() {
     let key = "node.kubernetes.io/windows-build";
     let mut world = World::new();
     world.node("n", "zone-1", &[]);
@@ -215,7 +216,7 @@ fn a_well_known_label_may_be_undefined_on_a_pool_but_not_on_a_node() {
 }
 
 #[test]
-fn a_misspelt_label_is_answered_with_the_one_meant() {
+fn misspelt_label_gets_suggestion() {
     let mut world = World::without_pools();
     world.pool("default", json!({"labels": {"company/department": "x"}}));
     world.pod("p", json!({"nodeSelector": {"company/departmnet": "x"}}));

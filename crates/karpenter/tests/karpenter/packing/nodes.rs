@@ -20,7 +20,7 @@ fn a_pod_that_fits_a_node_opens_none() {
 }
 
 #[test]
-fn a_node_that_is_full_or_incompatible_or_leaving_takes_nothing() {
+fn full_incompatible_or_leaving_node_takes_no_pods() {
     let full = |world: &mut World| {
         world.node("n", "zone-1", &[("old", json!({"cpu": "3.5"}))]);
     };
@@ -60,7 +60,7 @@ fn startup_and_passing_taints_count_only_after_initialization() {
 }
 
 #[test]
-fn daemons_that_are_still_to_come_take_room_and_bound_ones_do_not_count_twice() {
+fn unbound_daemons_reserve_capacity_on_nodes() {
     // Four cores offer 3.9; a daemon of one core leaves 2.9 until it is bound, and the same afterwards.
     for (bound, cpu, place) in [(true, "2.9", "n"), (false, "2.9", "n"), (true, "3", "new-0"), (false, "3", "new-0")] {
         let mut world = World::new();
@@ -83,7 +83,7 @@ fn an_unexpected_daemon_never_gives_room_back() {
 }
 
 #[test]
-fn a_daemon_that_does_not_match_a_node_is_not_charged_there() {
+fn non_matching_daemon_reserves_no_capacity() {
     let mut world = World::new();
     world.daemon(json!({"cpu": "3", "nodeSelector": {"kubernetes.io/arch": "arm64"}}));
     world.node("n", "zone-1", &[]);
@@ -92,7 +92,7 @@ fn a_daemon_that_does_not_match_a_node_is_not_charged_there() {
 }
 
 #[test]
-fn batch_after_batch_fills_nodes_before_it_opens_more() {
+fn batches_fill_existing_nodes_first() {
     let mut world = World::new();
     world.types.retain(|instance_type| instance_type.name.as_str() == "amd64-4");
     for (batch, pods) in [3, 1, 7, 2, 5, 4, 6, 1, 2, 3].into_iter().enumerate() {
@@ -118,7 +118,7 @@ fn initialized_nodes_come_first_then_names() {
 }
 
 #[test]
-fn nodes_that_karpenter_did_not_launch_are_used_too_but_not_by_old_releases() {
+fn unmanaged_nodes_are_used_except_by_old_releases() {
     let mut world = World::new();
     let node = world.node("own", "zone-1", &[]);
     node.managed = false;
@@ -130,7 +130,7 @@ fn nodes_that_karpenter_did_not_launch_are_used_too_but_not_by_old_releases() {
 }
 
 #[test]
-fn a_label_that_a_node_lacks_sends_the_pod_to_a_new_one() {
+fn missing_node_label_sends_pod_to_new_node() {
     let mut world = World::without_pools();
     world.pool("default", json!({"labels": {"team": "a"}}));
     world.node("n", "zone-1", &[]);
@@ -139,7 +139,7 @@ fn a_label_that_a_node_lacks_sends_the_pod_to_a_new_one() {
 }
 
 #[test]
-fn a_device_that_the_kubelet_has_not_reported_yet_counts_as_the_claim_says() {
+fn unreported_device_counts_as_in_claim() {
     let mut world = World::new();
     let node = world.node("n", "zone-1", &[]);
     node.initialized = false;
@@ -169,7 +169,7 @@ fn a_host_port_is_given_once_per_node() {
 }
 
 #[test]
-fn affinity_to_itself_follows_the_zone_of_the_first_batch() {
+fn self_affinity_follows_zone_of_first_batch() {
     let affine = json!({"labels": {"app": "a"}, "cpu": "3", "affinity": {"podAffinity":
         {"requiredDuringSchedulingIgnoredDuringExecution": [
             {"topologyKey": "topology.kubernetes.io/zone", "labelSelector": {"matchLabels": {"app": "a"}}}]}}});

@@ -42,7 +42,7 @@ fn without_a_dynamic_pool_nothing_is_opened() {
 }
 
 #[test]
-fn required_terms_are_tried_in_order_and_the_last_one_stays() {
+fn required_affinity_terms_are_tried_in_order() {
     for (terms, zone) in [
         (vec!["nowhere"], None),
         (vec!["nowhere", "neither", "zone-2"], Some("zone-2")),
@@ -62,7 +62,7 @@ fn required_terms_are_tried_in_order_and_the_last_one_stays() {
 }
 
 #[test]
-fn the_heaviest_impossible_preference_goes_first_and_lighter_ones_hold() {
+fn heaviest_impossible_preference_is_dropped_first() {
     let mut world = World::new();
     let preferred = prefer(&[(1, "zone-1"), (100, "nowhere"), (50, "zone-2")]);
     world.pod(
@@ -91,7 +91,7 @@ fn ignored_preferences_let_pods_share_a_node() {
 }
 
 #[test]
-fn a_taint_that_is_only_a_preference_is_avoided_and_tolerated_last() {
+fn prefer_no_schedule_taint_is_tolerated_last() {
     let taints = json!([{"key": "team", "value": "x", "effect": "PreferNoSchedule"}]);
     let mut world = World::without_pools();
     world.pool("tainted", json!({"weight": 100, "taints": taints}));
@@ -104,7 +104,7 @@ fn a_taint_that_is_only_a_preference_is_avoided_and_tolerated_last() {
 }
 
 #[test]
-fn pools_go_by_weight_then_by_name_from_the_end_and_a_selector_beats_both() {
+fn pools_are_tried_by_weight_then_reverse_name() {
     let mut world = World::without_pools();
     world.pool("b", json!({"weight": 20})).pool("a", json!({"weight": 20})).pool("z", json!({"weight": 10}));
     world.pod("p", json!({}));
@@ -115,7 +115,7 @@ fn pools_go_by_weight_then_by_name_from_the_end_and_a_selector_beats_both() {
 }
 
 #[test]
-fn taints_must_be_tolerated_and_startup_taints_are_only_put_on_the_node() {
+fn startup_taints_need_no_toleration() {
     let taint = json!([{"key": "team", "value": "x", "effect": "NoSchedule"}]);
     let mut world = World::without_pools();
     world.pool("default", json!({"taints": taint, "startupTaints": [{"key": "agent", "effect": "NoExecute"}]}));
@@ -154,7 +154,7 @@ fn limits_bind_within_a_pass_and_across_passes() {
 }
 
 #[test]
-fn the_limit_on_nodes_holds_between_passes_but_not_inside_one() {
+fn node_limit_applies_only_between_passes() {
     let mut world = World::without_pools();
     world.pool("default", json!({"limits": {"nodes": "2"}}));
     world.pods("p", 5, anti_affine("1"));
@@ -167,7 +167,7 @@ fn the_limit_on_nodes_holds_between_passes_but_not_inside_one() {
 }
 
 #[test]
-fn a_claim_is_charged_with_the_largest_type_that_it_may_become() {
+fn claim_charges_pool_limit_with_largest_type() {
     let mut world = World::without_pools();
     world.types = vec![
         super::world::instance_type("four", 4, 16, "amd64"),
@@ -182,7 +182,7 @@ fn a_claim_is_charged_with_the_largest_type_that_it_may_become() {
 }
 
 #[test]
-fn daemons_take_room_and_ports_on_every_new_node_that_they_would_run_on() {
+fn daemons_reserve_resources_and_ports_on_new_nodes() {
     let port = json!([{"containerPort": 9100, "hostPort": 9100}]);
     let mut world = World::new();
     world.daemon(json!({"cpu": "1", "ports": port}));
@@ -223,7 +223,7 @@ fn which_daemons_count_for_a_pool() {
 }
 
 #[test]
-fn the_cheapest_of_what_pool_and_pod_allow_comes_first() {
+fn cheapest_allowed_type_comes_first() {
     for (pool, pod, cheapest) in [
         (json!({}), json!({}), "amd64-2"),
         (json!({}), json!({"nodeSelector": {"kubernetes.io/arch": "arm64"}}), "arm64-2"),
@@ -271,7 +271,7 @@ fn pods_are_split_so_that_enough_types_remain() {
 }
 
 #[test]
-fn too_few_values_refuse_the_pod_or_lower_the_number() {
+fn unmet_min_values_reject_pod_or_are_relaxed() {
     let mut world = with_min_values(4);
     world.pod("p", json!({"cpu": "3"}));
     assert!(world.ask().reason().contains("minValues requirement is not met"), "{}", world.ask().reason());
@@ -286,7 +286,7 @@ fn too_few_values_refuse_the_pod_or_lower_the_number() {
 }
 
 #[test]
-fn a_cut_that_breaks_min_values_gives_the_claim_up() {
+fn truncation_breaking_min_values_drops_claim() {
     let mut world = with_min_values(3);
     world.options.max_instance_types = 2;
     world.pod("p", json!({}));
@@ -321,7 +321,7 @@ fn with_reservations() -> World {
 }
 
 #[test]
-fn while_reservations_may_come_free_pods_wait_for_the_next_pass() {
+fn pods_wait_for_reservations_that_may_free_up() {
     let mut world = with_reservations();
     world.pool("lighter", json!({}));
     world.pools[0].weight = 1;
@@ -336,7 +336,7 @@ fn while_reservations_may_come_free_pods_wait_for_the_next_pass() {
 }
 
 #[test]
-fn a_pod_that_waits_for_a_reservation_keeps_its_preferences() {
+fn pod_waiting_for_reservation_keeps_preferences() {
     let mut world = with_reservations();
     let preferred = prefer(&[(1, "zone-1")]);
     let mut pod = anti_affine("1.8");
@@ -348,7 +348,7 @@ fn a_pod_that_waits_for_a_reservation_keeps_its_preferences() {
 }
 
 #[test]
-fn a_packer_goes_on_while_a_pool_sells_out_and_comes_back() {
+fn packer_handles_pool_selling_out_and_returning() {
     let mut open = World::without_pools();
     let requirement = json!([{"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot"]}]);
     open.pool("spot", json!({"requirements": requirement, "weight": 10, "labels": {"team": "a"}}));

@@ -131,13 +131,23 @@ fn claim_is_sound(world: &World, claim: &PlannedClaim) {
         requests.add(&spec.requests());
         assert_eq!(first_untolerated(&claim.taints, &spec.tolerations), None);
         for (key, value) in spec.node_selector.iter() {
-            assert!(claim.requirements.get(key).is_some_and(|requirement| requirement.has(value) && requirement.values.len() == 1));
+            assert!(
+                claim
+                    .requirements
+                    .get(key)
+                    .is_some_and(|requirement| requirement.has(value) && requirement.values.len() == 1)
+            );
         }
     }
     assert_eq!(requests, claim.requests);
     for instance_type in claim.instance_types.iter() {
         let instance_type = &world.types[instance_type.index as usize];
-        assert!(claim.requests.fits(&instance_type.allocatable), "{} cannot hold {}", instance_type.name, claim.requests);
+        assert!(
+            claim.requests.fits(&instance_type.allocatable),
+            "{} cannot hold {}",
+            instance_type.name,
+            claim.requests
+        );
         assert!(instance_type.requirements.intersects(&claim.requirements).is_ok());
     }
 }
@@ -147,7 +157,10 @@ fn limits_hold(world: &World, plan: &PackingPlan) {
     let limit = world.pools[0].limits.get(ResourceName::CPU);
     let claims = plan.claims.iter().filter(|claim| claim.pool == 0);
     let largest = claims.map(|claim| {
-        let cores = claim.instance_types.iter().map(|instance_type| world.types[instance_type.index as usize].capacity.cpu_milli());
+        let cores = claim
+            .instance_types
+            .iter()
+            .map(|instance_type| world.types[instance_type.index as usize].capacity.cpu_milli());
         cores.max().unwrap_or(0)
     });
     assert!(largest.sum::<i64>() <= limit);
@@ -160,7 +173,10 @@ fn topology_holds(world: &World, plan: &PackingPlan) {
         hosts.push((world.nodes[placement.node].labels.get(Symbol::new(ZONE)), &placement.pods));
     }
     for claim in &plan.claims {
-        let zone = claim.requirements.get(Symbol::new(ZONE)).filter(|requirement| requirement.values.len() == 1 && !requirement.complement);
+        let zone = claim
+            .requirements
+            .get(Symbol::new(ZONE))
+            .filter(|requirement| requirement.values.len() == 1 && !requirement.complement);
         hosts.push((zone.and_then(|zone| zone.values.first().copied()), &claim.pods));
     }
     let mut zones: BTreeMap<Symbol, BTreeMap<Symbol, i64>> = BTreeMap::new();
@@ -237,7 +253,7 @@ proptest! {
     }
 
     #[test]
-    fn a_packer_asked_again_and_again_answers_like_a_fresh_one(
+    fn reused_packer_matches_fresh_packer(
         workloads in prop::collection::vec(workload(), 1..7),
         nodes in 2..6_usize,
         gone in 0..2_usize,
@@ -250,7 +266,7 @@ proptest! {
     }
 
     #[test]
-    fn a_packer_told_that_types_have_changed_answers_like_a_fresh_one(
+    fn packer_with_updated_types_matches_fresh_packer(
         workloads in prop::collection::vec(workload(), 1..7),
         changes in prop::collection::vec((0..6_usize, 0..64_u8, 0..4_i64), 8),
     ) {

@@ -216,7 +216,9 @@ impl<'w> Reference<'w> {
             if pool.left.find(ResourceName::NODES) == Some(0) {
                 continue;
             }
-            let small = |instance_type: &InstanceType| pool.left.iter().all(|(name, left)| instance_type.capacity.get(name) <= left);
+            let small = |instance_type: &InstanceType| {
+                pool.left.iter().all(|(name, left)| instance_type.capacity.get(name) <= left)
+            };
             let types: Vec<usize> = pool.types.iter().copied().filter(|&t| small(&self.world.types[t])).collect();
             let name = Symbol::new(&format!("placeholder-{}", self.claims.len()));
             let mut requirements = pool.requirements.clone();
@@ -375,8 +377,12 @@ fn existing_node(world: &World, position: usize, daemons: &[PodSpec]) -> Option<
     }
     let mut taints = node.taints.clone();
     if node.managed && !node.initialized {
-        taints
-            .retain(|taint| !node.startup_taints.iter().any(|startup_taint| startup_taint.key == taint.key && startup_taint.effect == taint.effect));
+        taints.retain(|taint| {
+            !node
+                .startup_taints
+                .iter()
+                .any(|startup_taint| startup_taint.key == taint.key && startup_taint.effect == taint.effect)
+        });
     }
     let requirements = Requirements::from_labels(&node.labels);
     let mut available = node.allocatable.clone();
@@ -430,8 +436,13 @@ fn shortfalls(requirements: &Requirements, left: &[usize], types: &[InstanceType
         let Some(least) = requirement.min_values else { continue };
         let mut values: BTreeSet<Symbol> = BTreeSet::new();
         for &index in left {
-            values
-                .extend(types[index].requirements.get(requirement.key).into_iter().flat_map(|requirement| requirement.values.clone()));
+            values.extend(
+                types[index]
+                    .requirements
+                    .get(requirement.key)
+                    .into_iter()
+                    .flat_map(|requirement| requirement.values.clone()),
+            );
         }
         if values.len() < least as usize {
             short.push((requirement.key, values.len() as u32));
@@ -458,7 +469,9 @@ fn relax(spec: &mut PodSpec, prefer_no_schedule: bool) -> bool {
         return true;
     }
     let anyway = |when| when == WhenUnsatisfiable::ScheduleAnyway;
-    if let Some(first) = spec.topology_spread.iter().position(|topology_spread| anyway(topology_spread.when_unsatisfiable)) {
+    if let Some(first) =
+        spec.topology_spread.iter().position(|topology_spread| anyway(topology_spread.when_unsatisfiable))
+    {
         let last = spec.topology_spread.len() - 1;
         spec.topology_spread.swap(first, last);
         spec.topology_spread.pop();

@@ -34,13 +34,13 @@ fn settled(world: &mut World, pods: usize, spec: Value, key: &str) -> (String, u
 }
 
 #[test]
-fn four_pods_over_three_zones_end_one_one_two() {
+fn four_pods_spread_two_one_one() {
     let mut world = World::new();
     assert_eq!(settled(&mut world, 4, spread(&[over(ZONE, 1)]), ZONE), ("zone-1=2 zone-2=1 zone-3=1".into(), 0));
 }
 
 #[test]
-fn a_key_that_nobody_has_holds_back_only_its_own_pod() {
+fn unknown_topology_key_blocks_only_its_pod() {
     let mut world = World::new();
     world.pod("lost", spread(&[over("nosuch", 1)])).pod("fine", json!({}));
     let answer = world.ask();
@@ -57,7 +57,7 @@ fn a_constraint_without_a_selector_counts_nobody() {
 }
 
 #[test]
-fn only_zones_that_some_pool_can_give_are_domains() {
+fn only_zones_of_pools_are_spread_domains() {
     let zones = |values: &[&str]| json!([{"key": ZONE, "operator": "In", "values": values}]);
     let two = json!({"requirements": zones(&["zone-1", "zone-2"])});
     let by_label = json!({"labels": {ZONE: "zone-1"}});
@@ -75,7 +75,7 @@ fn only_zones_that_some_pool_can_give_are_domains() {
 }
 
 #[test]
-fn what_is_left_of_a_skew_is_used_up_in_the_last_zone() {
+fn remaining_skew_fills_the_last_zone() {
     let mut world = World::new();
     for zone in ["zone-1", "zone-2"] {
         let full = with(spread(&[]), "cpu", json!("3.9"));
@@ -87,7 +87,7 @@ fn what_is_left_of_a_skew_is_used_up_in_the_last_zone() {
 }
 
 #[test]
-fn pods_that_went_away_are_made_up_for_where_they_are_missing() {
+fn replacement_pods_go_to_short_zones() {
     let mut world = World::new();
     let pod = spread(&[over(ZONE, 1)]);
     let three = [("a", pod.clone()), ("b", pod.clone()), ("c", pod.clone())];
@@ -96,7 +96,7 @@ fn pods_that_went_away_are_made_up_for_where_they_are_missing() {
 }
 
 #[test]
-fn the_zone_of_a_node_outside_every_pool_is_a_domain() {
+fn zone_of_unmanaged_node_is_spread_domain() {
     let mut world = World::new();
     let node = world.node("n", "zone-elsewhere", &[("old", spread(&[]))]);
     node.allocatable.set(nodecast_model::domain::ResourceName::CPU, 1_100);
@@ -105,7 +105,7 @@ fn the_zone_of_a_node_outside_every_pool_is_a_domain() {
 }
 
 #[test]
-fn only_running_pods_with_the_label_in_the_namespace_are_counted() {
+fn spread_counts_only_matching_running_pods() {
     let mut world = World::new();
     let plain = json!({"cpu": "1"});
     world.node("n", "zone-1", &[("x", plain.clone()), ("y", plain.clone()), ("z", plain)]);
@@ -134,7 +134,7 @@ fn too_few_domains_make_the_least_count_zero() {
 }
 
 #[test]
-fn pods_that_their_own_selector_misses_do_not_add_to_the_count() {
+fn pods_not_matching_spread_selector_are_uncounted() {
     let mut world = World::new();
     let pod = with(spread(&[over(HOST, 1)]), "labels", json!({"app": "b"}));
     world.pods("p", 5, with(pod, "cpu", json!("10m")));
@@ -142,7 +142,7 @@ fn pods_that_their_own_selector_misses_do_not_add_to_the_count() {
 }
 
 #[test]
-fn the_skew_over_hosts_is_the_most_pods_on_a_node() {
+fn host_skew_limits_pods_per_node() {
     for (skew, sizes) in [(1, vec![1, 1, 1, 1]), (4, vec![4])] {
         let mut world = World::new();
         world.pods("p", 4, with(spread(&[over(HOST, skew)]), "cpu", json!("10m")));
@@ -164,7 +164,7 @@ fn two_workloads_spread_over_hosts_share_the_nodes() {
 }
 
 #[test]
-fn capacity_types_are_domains_and_a_violable_constraint_gives_way() {
+fn capacity_types_are_domains_and_soft_spread_relaxes() {
     let mut world = World::new();
     let pod = spread(&[over(CAPACITY, 1)]);
     assert_eq!(settled(&mut world, 4, pod.clone(), CAPACITY), ("on-demand=2 spot=2".into(), 0));
@@ -182,7 +182,7 @@ fn capacity_types_are_domains_and_a_violable_constraint_gives_way() {
 }
 
 #[test]
-fn nodes_outside_the_pods_own_affinity_count_only_if_the_policy_says_so() {
+fn node_affinity_policy_decides_which_nodes_count() {
     for (policy, expected) in [("Honor", ("zone-1=1 zone-2=5", 0)), ("Ignore", ("zone-1=1 zone-2=2", 3))] {
         let mut world = World::new();
         world.node("n", "zone-1", &[("old", with(spread(&[]), "cpu", json!("3.9")))]);
@@ -197,7 +197,7 @@ fn nodes_outside_the_pods_own_affinity_count_only_if_the_policy_says_so() {
 }
 
 #[test]
-fn the_shares_follow_the_values_that_the_pools_give() {
+fn spread_shares_follow_pool_label_values() {
     let mut world = World::without_pools();
     for (name, values) in [("spot", &["2", "3", "4", "5"][..]), ("on-demand", &["1"])] {
         let requirements = json!([
@@ -224,7 +224,7 @@ fn revisions_are_counted_apart_by_their_label() {
 }
 
 #[test]
-fn tainted_nodes_and_pools_count_only_if_taints_are_ignored() {
+fn ignored_taints_make_tainted_domains_count() {
     for (policy, expected) in [("Ignore", ("zone-1=1 zone-2=2", 2)), ("Honor", ("zone-1=1 zone-2=4", 0))] {
         let mut world = World::without_pools();
         let zone = |name: &str| json!([{"key": ZONE, "operator": "In", "values": [name]}]);
@@ -285,7 +285,7 @@ fn all_constraints_hold_after_each_of_several_batches() {
 }
 
 #[test]
-fn of_two_constraints_that_differ_in_min_domains_only_the_first_holds_for_both() {
+fn first_min_domains_applies_to_equal_constraints() {
     let zones = json!([{"key": ZONE, "operator": "In", "values": ["zone-1", "zone-2"]}]);
     let strict = || spread(&[with(over(ZONE, 1), "minDomains", json!(3))]);
     let plain = || spread(&[over(ZONE, 1)]);

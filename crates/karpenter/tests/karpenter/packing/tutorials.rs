@@ -94,12 +94,15 @@ fn xlarge_and_up() -> NodePool {
 
 fn smallest_cores(plan: &PackingPlan, types: &[Vec<InstanceType>], claim: usize) -> i64 {
     let claim = &plan.claims[claim];
-    let cores = claim.instance_types.iter().map(|instance_type| types[claim.pool][instance_type.index as usize].capacity.cpu_milli());
+    let cores = claim
+        .instance_types
+        .iter()
+        .map(|instance_type| types[claim.pool][instance_type.index as usize].capacity.cpu_milli());
     cores.min().unwrap() / 1_000
 }
 
 #[test]
-fn three_pods_and_four_daemons_need_eight_cores_in_v0_16_and_four_in_v1() {
+fn four_daemons_need_eight_cores_in_v0_16() {
     let pod = pod_spec(json!({"cpu": "1", "memory": "2G", "nodeSelector": {"intent": "apps"}}));
     for (version, cores) in [(KarpenterVersion::V0_16, 8), (KarpenterVersion::V1_13, 4)] {
         let (plan, types) = packed(version, "ap-southeast-1", &[xlarge_and_up()], &daemons(4), &pod, 3);
@@ -117,18 +120,22 @@ fn three_pods_and_four_daemons_need_eight_cores_in_v0_16_and_four_in_v1() {
 }
 
 #[test]
-fn v0_16_orders_a_spot_nodes_types_by_on_demand_price() {
+fn v0_16_spot_types_follow_on_demand_price() {
     let pod = pod_spec(json!({"cpu": "1", "memory": "2G"}));
     let (plan, types) = packed(KarpenterVersion::V0_16, "us-east-1", &[xlarge_and_up()], &daemons(4), &pod, 3);
     let on_demand = |index: u32| {
         let offerings = types[0][index as usize].offerings.iter();
-        offerings.filter(|offering| offering.capacity_type == well_known::ON_DEMAND).map(|offering| offering.price).min().unwrap()
+        offerings
+            .filter(|offering| offering.capacity_type == well_known::ON_DEMAND)
+            .map(|offering| offering.price)
+            .min()
+            .unwrap()
     };
     assert!(plan.claims[0].instance_types.is_sorted_by_key(|instance_type| on_demand(instance_type.index)));
 }
 
 #[test]
-fn one_core_pods_step_up_the_sizes_in_v0_18() {
+fn v0_18_sizes_grow_for_one_core_pods() {
     let pool = NodePool {
         requirements: vec![Requirement::equals(well_known::CAPACITY_TYPE, well_known::SPOT)],
         ..NodePool::named("default")
@@ -149,7 +156,7 @@ fn one_core_pods_step_up_the_sizes_in_v0_18() {
 }
 
 #[test]
-fn the_heavier_provisioner_wins_and_three_pods_fit_an_xlarge_without_the_other_daemons() {
+fn heavier_provisioner_wins_and_skips_other_daemons() {
     let taint = Taint::new(Symbol::new("team"), TaintEffect::NoSchedule);
     let banana = NodePool {
         weight: 10,
@@ -177,7 +184,7 @@ fn the_heavier_provisioner_wins_and_three_pods_fit_an_xlarge_without_the_other_d
 }
 
 #[test]
-fn v0_4_packs_each_group_of_equal_constraints_onto_its_own_nodes() {
+fn v0_4_packs_equal_constraints_separately() {
     let pool = NodePool::named("default");
     let pod = pod_spec(json!({"cpu": "1", "memory": "1Gi"}));
     let (plan, types) = packed(KarpenterVersion::V0_4, "us-east-1", &[pool], &daemons(2), &pod, 8);
@@ -189,7 +196,7 @@ fn v0_4_packs_each_group_of_equal_constraints_onto_its_own_nodes() {
 }
 
 #[test]
-fn which_provisioner_takes_a_pod_differs_between_v0_4_and_v0_6() {
+fn v0_4_and_v0_6_choose_different_provisioners() {
     let pools =
         [NodePool::named("apple"), NodePool::named("default"), NodePool { weight: 9, ..NodePool::named("zebra") }];
     let taken = |version, pod: serde_json::Value| {
@@ -206,7 +213,7 @@ fn which_provisioner_takes_a_pod_differs_between_v0_4_and_v0_6() {
 }
 
 #[test]
-fn devices_are_left_to_the_pods_that_ask_for_them_in_v0_6() {
+fn v0_6_reserves_devices_for_requesting_pods() {
     for (pod, wanted) in
         [(json!({"cpu": "1"}), false), (json!({"cpu": "1", "requests": {"nvidia.com/gpu": "1"}}), true)]
     {

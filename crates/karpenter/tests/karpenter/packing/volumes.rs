@@ -73,7 +73,7 @@ fn alternatives_are_tried_in_turn_and_never_relaxed() {
 }
 
 #[test]
-fn a_volumes_zone_counts_in_a_spread_only_through_the_node() {
+fn volume_zone_affects_spread_only_through_node() {
     let mut world = World::new();
     bound(&mut world, "one", &[&["zone-1"]]);
     let spread = json!([{"topologyKey": ZONE, "maxSkew": 1, "minDomains": 3, "whenUnsatisfiable": "DoNotSchedule",
@@ -89,7 +89,7 @@ fn a_volumes_zone_counts_in_a_spread_only_through_the_node() {
 }
 
 #[test]
-fn a_node_takes_only_so_many_volumes_and_a_shared_one_counts_once() {
+fn shared_volume_counts_once_against_node_limit() {
     let driver = Symbol::new("ebs.csi.aws.com");
     let mut world = World::new();
     for claim in 0..12 {
@@ -108,7 +108,7 @@ fn a_node_takes_only_so_many_volumes_and_a_shared_one_counts_once() {
 }
 
 #[test]
-fn an_unusable_volume_leaves_its_pod_out_and_no_other() {
+fn unusable_volume_excludes_only_its_pod() {
     let name = Symbol::new("c");
     let claim = PersistentVolumeClaim::unbound(Symbol::new("default"), name, None);
     let class = |binding_mode| StorageClass {

@@ -109,7 +109,7 @@ proptest! {
     #![proptest_config(Config { cases: Config::default().cases / 4, ..Config::default() })]
 
     #[test]
-    fn a_compiled_cluster_answers_every_question_like_one_built_for_it(
+    fn compiled_cluster_matches_freshly_built_cluster(
         workloads in prop::collection::vec(workload(), 1..8),
         waiting in prop::collection::vec(workload(), 0..3),
         nodes in 2..9_usize,
@@ -153,7 +153,7 @@ fn node_for_the_running_pod(world: &World, unsettled: &[usize]) -> Vec<usize> {
 }
 
 #[test]
-fn from_v1_14_on_running_pods_stay_off_nodes_that_have_not_settled() {
+fn v1_14_keeps_running_pods_off_unsettled_nodes() {
     assert_eq!(node_for_the_running_pod(&three_nodes(KarpenterVersion::V1_13), &[1]), [1]);
     assert_eq!(node_for_the_running_pod(&three_nodes(KarpenterVersion::V1_14), &[1]), [2]);
     assert_eq!(node_for_the_running_pod(&three_nodes(KarpenterVersion::V1_14), &[1, 2]), [0; 0]);
@@ -161,7 +161,7 @@ fn from_v1_14_on_running_pods_stay_off_nodes_that_have_not_settled() {
 }
 
 #[test]
-fn a_plan_stops_growing_once_it_has_more_claims_than_asked_for() {
+fn plan_stops_above_requested_claim_count() {
     let mut world = World::new();
     world.pods("big", 5, json!({"cpu": "15"}));
     let (pods, _) = to_place(&world, &[]);

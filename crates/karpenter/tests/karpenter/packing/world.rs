@@ -219,7 +219,9 @@ impl World {
             let mut cluster = packer.cluster(&nodes);
             // In two lists, as the pods of two nodes would be.
             let (some, others) = pods.split_at(pods.len() / 2);
-            let queued = |pending_pods: &[PendingPod<'_>]| QueuedPods::from_pods(pending_pods.iter().map(|pod| (*pod, || pod.spec.requests())));
+            let queued = |pending_pods: &[PendingPod<'_>]| {
+                QueuedPods::from_pods(pending_pods.iter().map(|pod| (*pod, || pod.spec.requests())))
+            };
             let lists = [some, others].map(|some| Arc::new(queued(some)));
             let pods_of = [(&lists[0], true), (&lists[1], true)];
             let outline = Outline { without, unsettled: &[], unready, ceiling: Some(ceiling), pods: &pods_of };
@@ -245,7 +247,10 @@ impl World {
             daemons: &self.daemons,
             namespaces: &namespaces,
             volumes: Volumes::from_storage(&storage),
-            default_spread: self.default_spread.as_ref().filter(|_| Behaviour::for_release(self.karpenter).knows_default_spread),
+            default_spread: self
+                .default_spread
+                .as_ref()
+                .filter(|_| Behaviour::for_release(self.karpenter).knows_default_spread),
         })
     }
 
@@ -354,7 +359,8 @@ pub fn cheapest<'t>(
         offering.available && claim.requirements.intersects(&item.into_iter().collect()).is_ok()
     };
     let instance_type = &types[claim.instance_types[0].index as usize];
-    let offering = instance_type.offerings.iter().filter(allowed).min_by_key(|offering| (offering.price, offering.zone));
+    let offering =
+        instance_type.offerings.iter().filter(allowed).min_by_key(|offering| (offering.price, offering.zone));
     (instance_type, offering.unwrap_or_else(|| panic!("{} has no offering", instance_type.name)))
 }
 

@@ -446,12 +446,13 @@ pub(super) fn outside(metadata: &Metadata<'_>) -> Result<TriggerSource, TriggerP
         None => default.map(whole).filter(|_| !from_environment),
     };
     let activation_key = stated.or(keys.first().copied()).map(activation_key);
-    let activation = match activation_key.into_iter().chain(ACTIVATIONS.iter().copied()).find(|key| metadata.text(key).is_some()) {
-        Some(key) => metadata.number(key, 0)?.as_f64(),
-        // The only scaler whose default is not zero.
-        None if kind == "artemis-queue" => 10.0,
-        None => 0.0,
-    };
+    let activation =
+        match activation_key.into_iter().chain(ACTIVATIONS.iter().copied()).find(|key| metadata.text(key).is_some()) {
+            Some(key) => metadata.number(key, 0)?.as_f64(),
+            // The only scaler whose default is not zero.
+            None if kind == "artemis-queue" => 10.0,
+            None => 0.0,
+        };
     let target = target.filter(|target| target.nanos() > 0);
     Ok(TriggerSource { target, ..metadata.source(kind, whole(0), activation, Reads::Outside) })
 }
@@ -551,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_is_no_number_is_a_mistake() {
+    fn non_numeric_keda_target_is_an_error() {
         let labels = Labels::new().with("lagThreshold", "much");
         let problem = TriggerSource::read("stan", &labels, None).unwrap_err();
         assert!(matches!(problem, TriggerProblem::Malformed { key: "lagThreshold", .. }), "{problem}");

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_be_given_is_asked_for_by_name() {
+    fn missing_trigger_field_is_named_in_error() {
         assert_eq!(read("prometheus", &[("query", "up")]), Err(TriggerProblem::Missing("threshold")));
         assert_eq!(read("cpu", &[("value", "60")]), Err(TriggerProblem::Missing("metricType")));
         let window = [("start", "0 8 * * *"), ("end", "0 8 * * *"), ("timezone", "UTC"), ("desiredReplicas", "2")];
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_kafka_that_exclude_each_other_or_want_a_topic_are_refused() {
+    fn conflicting_kafka_trigger_options_are_rejected() {
         let kafka = |more: &[(&'static str, &'static str)]| read("kafka", &[&[("consumerGroup", "g")], more].concat());
         let (idle, lagging) = (("allowIdleConsumers", "true"), ("limitToPartitionsWithLag", "true"));
         let (even, topic) = (("ensureEvenDistributionOfPartitions", "true"), ("topic", "t"));
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn the_type_of_a_resource_trigger_is_refused_where_it_stood_before_2_18() {
+    fn keda_2_18_rejects_trigger_type_in_metadata() {
         let labels = Labels::new().with("type", "Utilization").with("value", "60");
         for metric_type in [None, Some(TriggerMetricType::Utilization)] {
             let read = TriggerSource::read("cpu", &labels, metric_type);

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn every_release_is_read_and_written_as_it_was() {
+    fn karpenter_versions_round_trip() {
         let read = |text: &str| text.parse::<KarpenterVersion>().map(|number| number.to_string()).ok();
         for (text, written) in [
             ("v0.16.0", "v0.16.0"),
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn releases_between_those_of_the_tutorials_are_taken_for_the_nearest() {
+    fn intermediate_releases_map_to_nearest_supported() {
         let reproduced = |text: &str| text.parse::<KarpenterVersion>().unwrap().reproduced().to_string();
         for (text, taken) in
             [("v0.16.3", "v0.16.0"), ("v0.17", "v0.18.1"), ("v0.20.1", "v0.22.1"), ("1.11.2", "v1.11.2")]

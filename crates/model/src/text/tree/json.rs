@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unusual_is_left_to_the_reader_that_explains() {
+    fn unusual_json_falls_back_to_yaml_reader() {
         assert!(is_read(r#" {"a": [1, -2, true, null, "x", "\n"], "b": {}} "#));
         assert!(!is_read("{a: 1}"), "flow YAML");
         assert!(!is_read(r#"{"a": 1, "a": 2}"#), "duplicate key");

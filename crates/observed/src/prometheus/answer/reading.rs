@@ -62,7 +62,8 @@ impl<'f> Reading<'f> {
         if out_of_order > 0 {
             series.samples.sort_by_key(|sample| sample.at);
         }
-        let twice = without_doubles(&mut series.samples, &series.labels, self.file).map_err(|why| self.fail::<E>(why))?;
+        let twice =
+            without_doubles(&mut series.samples, &series.labels, self.file).map_err(|why| self.fail::<E>(why))?;
         series.samples.shrink_to_fit();
         self.repairs[0] += out_of_order;
         self.repairs[1] += twice;

@@ -27,7 +27,10 @@ const FAMILIES: [Family; 6] = [
 /// Who counts requests, and the counter.
 fn counters() -> impl Iterator<Item = (&'static str, &'static str)> {
     // Whoever reports requests of Istio, the metric is one.
-    let named = PRODUCERS.iter().filter(|producer| producer.name != "istio_source").map(|producer| (producer.name, producer.metric));
+    let named = PRODUCERS
+        .iter()
+        .filter(|producer| producer.name != "istio_source")
+        .map(|producer| (producer.name, producer.metric));
     named.chain([("alb", "aws_alb_request_count_sum")])
 }
 
@@ -101,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_and_since_when_is_told_in_a_line() {
+    fn recorded_metric_families_are_summarised_in_one_line() {
         let this_answer = answer(&[
             ("kube_node_info", &[0, 10, 20]),
             ("container_cpu_usage_seconds_total", &[0, 10, 20]),

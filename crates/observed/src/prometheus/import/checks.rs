@@ -7,8 +7,8 @@ use nodecast_model::text::InputError;
 
 use super::super::answer::Series;
 use super::super::catalogue::{BALANCER_ROLE, CHANGES, period_of};
-use super::nodes::Basis;
 use super::answer_reader::AnswerReader;
+use super::nodes::Basis;
 
 /// Labels in which replicas of a Prometheus differ.
 const REPLICA_LABELS: [&str; 3] = ["prometheus_replica", "replica", "__replica__"];
@@ -106,7 +106,8 @@ fn slowest_scrape(scrapes: &[Series], window: f64) -> Option<String> {
     for scrape in scrapes {
         // The job of the kubelet, of the controllers, of whoever counts: all take part in rates. Where the record begins, the ten minutes before
         // hold hardly a scrape: the middle of the counts tells.
-        let mut counts: Vec<f64> = scrape.samples.iter().map(|sample| sample.value).filter(|count| *count > 0.0).collect();
+        let mut counts: Vec<f64> =
+            scrape.samples.iter().map(|sample| sample.value).filter(|count| *count > 0.0).collect();
         counts.sort_by(f64::total_cmp);
         if let Some(scrapes) = counts.get(counts.len() / 2) {
             slowest.insert(scrape.label("job"), 600.0 / scrapes);

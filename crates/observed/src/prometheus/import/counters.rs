@@ -36,7 +36,10 @@ pub(super) fn counts(told: &mut AnswerReader<'_>, frame: Frame) -> Result<Vec<Co
     let up = told.series("karpenter_up")?;
     for (role, what) in COUNTED {
         let mut sums: BTreeMap<(SimTime, Of), f64> = BTreeMap::new();
-        let older = ALTERNATIVES.iter().find(|alternative| alternative.role == role).map_or(&[][..], |alternative| alternative.older);
+        let older = ALTERNATIVES
+            .iter()
+            .find(|alternative| alternative.role == role)
+            .map_or(&[][..], |alternative| alternative.older);
         // Where an upgrade lies in the window, each name counts where no newer one does.
         let mut known: Option<(i64, i64)> = None;
         for role in std::iter::once(&role).chain(older) {
@@ -164,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_value_is_news_where_the_target_was_scraped_before() {
+    fn first_counter_value_counts_after_earlier_scrape() {
         assert!((total(&[(5, 3.0), (6, 4.0)], 0) - 4.0).abs() < 1e-12);
         assert!((total(&[(5, 3.0), (6, 4.0)], 5) - 1.0).abs() < 1e-12);
     }

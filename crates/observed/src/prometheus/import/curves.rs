@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn points_are_added_up_by_key_and_stay_in_order() {
+    fn points_are_summed_by_time_in_order() {
         assert_eq!(laid(&[&[1, 2, 3], &[2, 3, 4]]), [(1, 1), (2, 2), (3, 2), (4, 1)]);
         assert_eq!(laid(&[&[3, 5], &[1, 2]]), [(1, 1), (2, 1), (3, 1), (5, 1)]);
         assert_eq!(laid(&[&[1, 9], &[], &[0, 4, 9], &[4, 10]]), [(0, 1), (1, 1), (4, 2), (9, 2), (10, 1)]);

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use nodecast_model::domain::SimTime;
 
-use super::pods::waits_of;
 use super::answer_reader::AnswerReader;
+use super::pods::waits_of;
 use crate::observation::about::{Disrupted, Figures, StageFigures, WorkloadFigures};
 use crate::observation::tables::Stage;
 use crate::observation::{Count, Observation};
@@ -24,7 +24,8 @@ pub(super) fn figures(told: &AnswerReader<'_>, observation: &Observation, worklo
     let hours = |is_counted: &dyn Fn(&str) -> bool| {
         // A sample stands for the step that it begins.
         let node_count = observation.node_counts.iter().filter(|node_count| node_count.at.as_micros() < end);
-        let node_count = node_count.filter(|node_count| is_counted(node_count.capacity_type.as_deref().unwrap_or_default()));
+        let node_count =
+            node_count.filter(|node_count| is_counted(node_count.capacity_type.as_deref().unwrap_or_default()));
         step.map(|step| node_count.map(|node_count| node_count.nodes as f64).sum::<f64>() * step as f64 / 3_600.0)
     };
     let mut together: BTreeMap<i64, i64> = BTreeMap::new();
@@ -126,7 +127,8 @@ fn far_days(totals: &BTreeMap<i64, f64>) -> Vec<(i64, f64)> {
     };
     let median = middle(totals.values().copied().collect());
     let deviation = middle(totals.values().map(|total| (total - median).abs()).collect());
-    let is_far = |number: f64| (number - median).abs() > DEVIATIONS * deviation && (number - median).abs() > 0.1 * median;
+    let is_far =
+        |number: f64| (number - median).abs() > DEVIATIONS * deviation && (number - median).abs() > 0.1 * median;
     totals
         .iter()
         .filter(|(_, key)| median > 0.0 && is_far(**key))
@@ -148,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_that_is_not_like_the_others_is_told() {
+    fn outlier_day_is_reported() {
         let mut days: BTreeMap<i64, f64> = (0..7).map(|day| (day, 100.0 + day as f64)).collect();
         assert!(far_days(&days).is_empty());
         days.insert(3, 40.0);

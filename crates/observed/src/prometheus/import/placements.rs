@@ -6,9 +6,9 @@ use nodecast_model::text::InputError;
 
 use super::super::answer::Series;
 use super::super::catalogue::{GPUS_ROLE, NODE_SELECTORS, SELECTORS_ROLE, TOLERATIONS_ROLE};
+use super::answer_reader::AnswerReader;
 use super::owners::Owners;
 use super::pods::{comes_with_its_node, last_amount};
-use super::answer_reader::AnswerReader;
 use crate::observation::Placement;
 
 /// Each pod that asks for anything, by namespace and name. Pods that come with their node are left out: what they ask is of no node in particular.

@@ -6,8 +6,8 @@ use nodecast_model::domain::{SimDuration, SimTime};
 use nodecast_model::text::InputError;
 
 use super::super::answer::{Sample, Series};
-use super::owners::{Owner, Owners};
 use super::answer_reader::AnswerReader;
+use super::owners::{Owner, Owners};
 use super::{Frame, text};
 use crate::observation::about::Waits;
 use crate::observation::{Pending, PodLife};

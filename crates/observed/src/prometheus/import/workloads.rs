@@ -9,9 +9,9 @@ use nodecast_model::text::InputError;
 
 use super::super::answer::{Sample, Series};
 use super::super::catalogue::{PRODUCERS, Served, is_behind, producer_of};
+use super::answer_reader::AnswerReader;
 use super::curves::{Curve, Curves, lay, next_at};
 use super::owners::Owners;
-use super::answer_reader::AnswerReader;
 use super::{Frame, text};
 use crate::observation::about::WorkloadFigures;
 use crate::observation::{Autoscaler, MemoryUse, WorkloadState};
@@ -43,8 +43,11 @@ impl Workloads {
     /// If an answer cannot be read.
     pub(super) fn new(told: &mut AnswerReader<'_>, owners: &Owners, frame: Frame) -> Result<Self, InputError> {
         let mut workloads = Self { autoscalers: autoscalers(told, frame)?, ..Self::default() };
-        let daemons: BTreeSet<&str> =
-            owners.workloads().filter(|workload| workload.kind == "DaemonSet").map(|workload| workload.workload.as_str()).collect();
+        let daemons: BTreeSet<&str> = owners
+            .workloads()
+            .filter(|workload| workload.kind == "DaemonSet")
+            .map(|workload| workload.workload.as_str())
+            .collect();
         let cpu = without(workloads.used(told, owners, frame, ["cpu_by_pod", "cpu_by_workload"])?, &daemons);
         let memory = without(workloads.used(told, owners, frame, ["memory_by_pod", "memory_by_workload"])?, &daemons);
         workloads.memory = memory_use(memory);
@@ -200,7 +203,9 @@ fn ranked<'a>(told: &mut AnswerReader<'a>) -> Result<Vec<(usize, &'a str)>, Inpu
         // Only where the name does not say it do labels.
         let first = if is_named { Some(Series::default()) } else { told.series(role)?.into_iter().next() };
         let producer = first.and_then(|series| producer_of(suffix, &series.labels));
-        roles.extend(producer.and_then(|producer| PRODUCERS.iter().position(|one| one == producer)).map(|rank| (rank, role)));
+        roles.extend(
+            producer.and_then(|producer| PRODUCERS.iter().position(|one| one == producer)).map(|rank| (rank, role)),
+        );
     }
     roles.sort_unstable();
     Ok(roles)
@@ -216,7 +221,9 @@ fn counts_of(
     let Some(suffix) = role.strip_prefix("requests_") else { return Ok(BTreeMap::new()) };
     let series = told.series(&format!("request_increase_{suffix}"))?;
     let producer = series.first().and_then(|first| producer_of(suffix, &first.labels));
-    Ok(producer.map(|producer| increases(&series, |one| served(producer.served, one, owners, names))).unwrap_or_default())
+    Ok(producer
+        .map(|producer| increases(&series, |one| served(producer.served, one, owners, names)))
+        .unwrap_or_default())
 }
 
 /// The workload that a series of requests is of.
@@ -226,7 +233,9 @@ fn served(served: Served, series: &Series, owners: &Owners, names: &BTreeSet<Str
         (!namespace.is_empty() && !name.is_empty() && name != "unknown").then(|| format!("{namespace}/{name}"))
     };
     match served {
-        Served::Pod => owners.of_pod(series.label("namespace"), series.label("pod")).map(|owner| owner.workload.clone()),
+        Served::Pod => {
+            owners.of_pod(series.label("namespace"), series.label("pod")).map(|owner| owner.workload.clone())
+        }
         Served::Workload { namespace, name } => named(namespace, name),
         Served::Service { namespace, name } => named(namespace, name).filter(|name| names.contains(name)),
         Served::TraefikService => {

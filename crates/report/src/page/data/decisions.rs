@@ -258,7 +258,7 @@ mod tests {
     use nodecast_world::record::EventKind;
 
     #[test]
-    fn a_cause_is_put_together_again_from_its_pattern() {
+    fn decision_cause_round_trips_through_its_pattern() {
         for cause in ["1 to 22 replicas: cpu 33%/30%", "", "node-00012 at 0.0960 for 12345678901234567890", "no number"]
         {
             let (mut pattern, mut gaps) = (String::new(), Vec::new());
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rarest_kinds_are_told_whole_and_the_next_as_far_as_there_is_room() {
+    fn rarest_event_kinds_are_listed_in_full() {
         let (rare, often, most) = (EventKind::FaultBegan, EventKind::CommandStarted, EventKind::Rescaled);
         let events = [(most, 20), (often, 30), (rare, 40), (most, 20), (often, 30), (most, 20)];
         let (in_all, mut rooms) = room(events.into_iter(), 89);

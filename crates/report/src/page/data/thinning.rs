@@ -232,7 +232,8 @@ mod tests {
             let drawn = whole.clone().thinned(END, most);
             assert!(drawn.at.len() <= most && drawn.at.len() > most / 4, "{} of {most}", drawn.at.len());
             for (position, at) in drawn.at.iter().enumerate() {
-                let binary_search = whole.at.binary_search(at).expect("a kept instant is one at which something changes");
+                let binary_search =
+                    whole.at.binary_search(at).expect("a kept instant is one at which something changes");
                 for (drawn, whole) in drawn.layers.iter().zip(&whole.layers) {
                     assert_eq!(drawn[position].to_bits(), whole[binary_search].to_bits(), "{kinds} kinds at {at}");
                 }
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn thinned_sum_strays_by_no_more_than_its_bound() {
+    fn thinned_series_error_stays_within_bound() {
         for (kinds, changes, most) in [(10, 9_000, 1_300), (3, 40_000, 500), (1, 5_000, 120), (6, 70_000, 2_000)] {
             let whole = states(&fleet(kinds, changes, 5 + kinds as u64));
             let drawn = whole.clone().thinned(END, most);

@@ -9,7 +9,8 @@ use crate::summary::{Summary, WaitFigures};
 pub(super) fn tables(page: &mut Html, summary: &Summary) {
     let pods = &summary.pods;
     let named = |name: &str, placeholder| if placeholder { format!("{name} (placeholders)") } else { name.to_owned() };
-    let workloads = pods.by_workload.iter().map(|workload| (named(&workload.workload, workload.placeholder), &workload.waits));
+    let workloads =
+        pods.by_workload.iter().map(|workload| (named(&workload.workload, workload.placeholder), &workload.waits));
     table(page, "wait for a node, by workload", workloads.collect());
     let priorities = pods.by_priority.iter().map(|priority| (priority.priority.to_string(), &priority.waits));
     table(page, "wait for a node, by priority", priorities.collect());

@@ -143,7 +143,9 @@ fn moves(outcome: &Outcome) -> (BTreeMap<NodeId, Vec<Move>>, SimDuration) {
         for (leaves, pod) in left {
             let facts = pods.facts(pod);
             let successor = match &by_name {
-                Some(by_name) => by_name.get(&*facts.name).and_then(|name| name.iter().find(|name| **name > pod).copied()),
+                Some(by_name) => {
+                    by_name.get(&*facts.name).and_then(|name| name.iter().find(|name| **name > pod).copied())
+                }
                 None => {
                     while next.next_if(|(created, item)| *created < leaves || *item <= pod).is_some() {}
                     next.next_if(|(created, _)| *created - leaves <= SUCCEEDS_WITHIN).map(|(_, item)| item)
@@ -177,6 +179,8 @@ fn missing(outcome: &Outcome, pod: &PodFacts, successor: Option<&PodFacts>, end:
     let node = pod.node.map(|node| &outcome.record.nodes[node.index()]);
     let gone = node.and_then(|node| node.terminating);
     let from = pod.deletion_requested.into_iter().chain(gone).chain(pod.cut_off).min().unwrap_or(end);
-    let until = successor.and_then(|successor| successor.ready.or(successor.deletion_requested).or(successor.removed)).unwrap_or(end);
+    let until = successor
+        .and_then(|successor| successor.ready.or(successor.deletion_requested).or(successor.removed))
+        .unwrap_or(end);
     until.saturating_since(from)
 }

@@ -310,8 +310,11 @@ impl Names {
             _ if words::holds_resources(key) => entries
                 .iter()
                 .map(|entry| {
-                    let name =
-                        if words::is_known_resource(&entry.key) { entry.key.to_string() } else { self.name(&entry.key) };
+                    let name = if words::is_known_resource(&entry.key) {
+                        entry.key.to_string()
+                    } else {
+                        self.name(&entry.key)
+                    };
                     Entry::new(name.into(), entry.key_at, self.value("", &entry.value))
                 })
                 .collect(),
@@ -410,7 +413,8 @@ impl Names {
         if !words::is_known_annotation(&entry.key) {
             return None;
         }
-        let value = if words::has_known_values(&entry.key) { entry.value.clone() } else { self.value("", &entry.value) };
+        let value =
+            if words::has_known_values(&entry.key) { entry.value.clone() } else { self.value("", &entry.value) };
         Some(Entry::new(entry.key.clone(), entry.key_at, value))
     }
 
@@ -461,7 +465,9 @@ impl Names {
     fn of_trigger<'s>(&mut self, entry: &Entry<'s>) -> Entry<'s> {
         let value = match entry.value.as_text() {
             Some(text)
-                if !words::is_of_enumeration(&entry.key) && !words::names_nobody(text) && entry.key != "podSelector" =>
+                if !words::is_of_enumeration(&entry.key)
+                    && !words::names_nobody(text)
+                    && entry.key != "podSelector" =>
             {
                 Node { kind: text_of(self.identifier(text), false), at: entry.value.at }
             }

@@ -35,7 +35,8 @@ const ADDONS: [(&str, &str); 3] = [
 pub(super) fn has_counterpart(dump: &Dump<'_>, cluster: &Cluster) -> bool {
     let supported = cluster.kubernetes.has(KubernetesBehaviour::EksAutoMode);
     let legacy = dump.carried.iter().any(|object| {
-        object.kind == "Provisioner" || object.kind == "NodePool" && object.text(&["apiVersion"]) != Some("karpenter.sh/v1")
+        object.kind == "Provisioner"
+            || object.kind == "NodePool" && object.text(&["apiVersion"]) != Some("karpenter.sh/v1")
     });
     let launched = dump.nodes.iter().any(is_karpenters);
     cluster.launcher == Launcher::Karpenter && supported && launched && !legacy
@@ -63,7 +64,8 @@ pub(super) fn file(dump: &Dump<'_>, manifests: &Manifests, groups: &[Group], not
     }
     selecting(dump, &to_auto_mode, &mut lost, &mut text);
     let coredns = |object: &&Object<'_>| groups.is_empty() && object.full_name() == "kube-system/coredns";
-    for item in dump.carried.iter().filter(|item| item.kind == "Deployment" && (is_of_karpenter(item) || coredns(item))) {
+    for item in dump.carried.iter().filter(|item| item.kind == "Deployment" && (is_of_karpenter(item) || coredns(item)))
+    {
         let what = if is_of_karpenter(item) { "AWS runs Karpenter" } else { "DNS is part of the nodes" };
         let _ = writeln!(text, "# {what}.");
         stopped(item, &mut text);
@@ -117,7 +119,8 @@ pub(super) fn self_run(dump: &Dump<'_>, cluster: &Cluster, notes: &mut Notes) ->
     }
     for class in &classes {
         let of_name = |object: &&Object<'_>| object.kind == "NodeClass" && object.name == *class;
-        let storage = dump.carried.iter().find(of_name).and_then(|item| item.text(&["spec", "ephemeralStorage", "size"]));
+        let storage =
+            dump.carried.iter().find(of_name).and_then(|item| item.text(&["spec", "ephemeralStorage", "size"]));
         node_class(class, storage, &mut text);
     }
     selecting(dump, &to_karpenter, &mut lost, &mut text);
@@ -247,7 +250,9 @@ fn refer_to(pool: &mut Node<'_>, [group, kind, name]: [&str; 3]) {
 
 /// Whether nodes of a NodePool of Karpenter may live for longer than Auto Mode lets them.
 fn lives_too_long(pool: &str, manifests: &Manifests) -> bool {
-    let Some(node_pool) = manifests.node_pools.iter().find(|node_pool| node_pool.name.as_str() == pool) else { return false };
+    let Some(node_pool) = manifests.node_pools.iter().find(|node_pool| node_pool.name.as_str() == pool) else {
+        return false;
+    };
     let grace = node_pool.termination_grace_period.unwrap_or(GRACE_PERIOD);
     node_pool.expire_after.is_none_or(|age| age + grace > LONGEST_LIFE)
 }
@@ -263,7 +268,8 @@ fn node_class(name: &str, storage: Option<&str>, text: &mut String) {
 
 /// EKS's add-ons that the dump does not have; their names.
 fn addons(dump: &Dump<'_>, text: &mut String) -> Vec<&'static str> {
-    let has = |name: &str| dump.carried.iter().any(|object| object.own_namespace() == "kube-system" && object.name == name);
+    let has =
+        |name: &str| dump.carried.iter().any(|object| object.own_namespace() == "kube-system" && object.name == name);
     let mut added = Vec::new();
     for (name, resources) in ADDONS.into_iter().filter(|(name, _)| !has(name)) {
         let _ = write!(

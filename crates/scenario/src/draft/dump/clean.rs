@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_loses_what_no_simulated_release_lets_it_state() {
+    fn cleaning_drops_unsupported_pool_fields() {
         let text = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: a}\nspec:\n  template:\n    \
             metadata: {labels: {team: web, karpenter.sh/own: x}}\n    spec:\n      requirements:\n      \
             - {key: karpenter.sh/capacity-type, operator: In, values: [spot]}\n      \
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_job_it_is_kept_how_far_it_is_and_what_made_it() {
+    fn cleaned_job_keeps_progress_and_owner() {
         let text = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a, uid: b, ownerReferences: [{apiVersion: batch/v1, kind: CronJob, \
             name: c, uid: d, controller: true}]}\nstatus: {active: 1, startTime: \"2026-10-31T07:50:00Z\", succeeded: 2, ready: 1}\n\
             ---\napiVersion: v1\nkind: Pod\nmetadata: {name: a, ownerReferences: [{kind: Job, name: a, controller: true}]}\n\

@@ -178,9 +178,9 @@ impl AutoscalerFlags {
         }
         let stated = tags_of_group(group, nodes, described);
         let has = |(key, value): &(String, Option<String>)| match &stated {
-            Some(stated) => {
-                Some(stated.iter().any(|(this_key, is)| this_key == key && value.as_ref().is_none_or(|value| value == is)))
-            }
+            Some(stated) => Some(
+                stated.iter().any(|(this_key, is)| this_key == key && value.as_ref().is_none_or(|value| value == is)),
+            ),
             None if group.managed => TAGS_OF_EKS.iter().any(|tag| key.starts_with(tag)).then_some(true),
             None => None,
         };
@@ -268,7 +268,10 @@ mod tests {
 
     #[test]
     fn group_flags_are_taken_apart() {
-        assert_eq!(named_group("1:30:eks-a:b").map(|named_group| (named_group.name, named_group.sizes)), Some(("eks-a:b".to_owned(), (1, 30))));
+        assert_eq!(
+            named_group("1:30:eks-a:b").map(|named_group| (named_group.name, named_group.sizes)),
+            Some(("eks-a:b".to_owned(), (1, 30)))
+        );
         assert_eq!(named_group("x:30:a"), None);
         assert_eq!(
             tags("asg:tag=team=blue,mine"),

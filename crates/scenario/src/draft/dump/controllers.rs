@@ -46,7 +46,8 @@ impl Controllers {
         for object in &dump.carried {
             let names: Vec<&str> = images(object).map(program).collect();
             if names.contains(&"metrics-server") && object.kind == "Deployment" {
-                controllers.resolution = resolution(object, notes).filter(|resolution| *resolution != MetricsServer::PUBLISHED.resolution);
+                controllers.resolution =
+                    resolution(object, notes).filter(|resolution| *resolution != MetricsServer::PUBLISHED.resolution);
             }
             for (name, effect) in NOT_SIMULATED.iter().filter(|(name, _)| names.contains(name)) {
                 notes.warn(format!("{} {}: {name} is not simulated: {effect}", object.kind, object.full_name()));
@@ -90,7 +91,8 @@ fn resolution(deployment: &Object<'_>, notes: &mut Notes) -> Option<SimDuration>
     let Some(stated) = stated else {
         // Whose command line is not in the dump is taken as published.
         let has_words = deployment.at(&["spec", "template", "spec", "containers"]).map_or(&[][..], Node::items);
-        let has_words = has_words.iter().any(|has_word| has_word.get("args").is_some() || has_word.get("command").is_some());
+        let has_words =
+            has_words.iter().any(|has_word| has_word.get("args").is_some() || has_word.get("command").is_some());
         return has_words.then_some(UNTOLD);
     };
     let [least, most] = RESOLUTIONS;

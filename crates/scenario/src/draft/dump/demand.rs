@@ -327,9 +327,11 @@ fn outside(
     let metrics = object.at(&["status", "currentMetrics"]).map_or(&[][..], Node::items);
     let is_its = |source: &&Node<'_>| {
         find(source, &["metric", "name"]).and_then(Node::as_text) == Some(metric.as_str())
-            && described.is_none_or(|described| described_object(source).is_none_or(|name| name == described.name.as_str()))
+            && described
+                .is_none_or(|described| described_object(source).is_none_or(|name| name == described.name.as_str()))
     };
-    let sources = metrics.iter().flat_map(|metric| [metric.get("external"), metric.get("object")]).flatten().filter(is_its);
+    let sources =
+        metrics.iter().flat_map(|metric| [metric.get("external"), metric.get("object")]).flatten().filter(is_its);
     let sources: Vec<&Node<'_>> = sources.collect();
     let selects = |source: &&&Node<'_>| selector_of(find(source, &["metric", "selector"])).says_the_same(&selector);
     let exact = sources.iter().find(selects).copied();

@@ -56,8 +56,10 @@ fn maker((namespace, job): (&str, &str), dump: &Dump<'_>) -> Option<String> {
         carried.any(|carried| carried.kind == kind && carried.name == name && carried.namespace == namespace)
     };
     let made = || {
-        let object =
-            dump.carried.iter().find(|object| object.kind == "Job" && object.name == job && object.namespace == namespace)?;
+        let object = dump
+            .carried
+            .iter()
+            .find(|object| object.kind == "Job" && object.name == job && object.namespace == namespace)?;
         let (kind, name) = object.controller()?;
         has(kind, name).then(|| format!("{namespace}/{name}"))
     };
@@ -80,7 +82,8 @@ fn ran(pod: &ObservedPod) -> Option<f64> {
 fn seconds(pod: &Object<'_>) -> Option<f64> {
     let instants = |key: &str| -> Vec<jiff::Timestamp> {
         let containers = pod.at(&["status", "containerStatuses"]).map_or(&[][..], |pod| pod.items());
-        let text = containers.iter().filter_map(|container| container.get("state")?.get("terminated")?.get(key)?.as_text());
+        let text =
+            containers.iter().filter_map(|container| container.get("state")?.get("terminated")?.get(key)?.as_text());
         text.filter_map(|text| text.parse().ok()).collect()
     };
     let (began, ended) = (instants("startedAt").into_iter().min()?, instants("finishedAt").into_iter().max()?);
@@ -98,7 +101,12 @@ pub(super) fn text(run_times: &[RunTime], parts: &[Parts], text: &mut String) {
     let _ = writeln!(text, "\nworkloads:                          # {about}");
     stand_ins::lines(parts, text);
     for run_time in run_times {
-        let _ =
-            writeln!(text, "  - {{ name: {}, run_time: {} }}     # of {}", word(&run_time.workload), run_time.time, run_time.count);
+        let _ = writeln!(
+            text,
+            "  - {{ name: {}, run_time: {} }}     # of {}",
+            word(&run_time.workload),
+            run_time.time,
+            run_time.count
+        );
     }
 }

@@ -56,7 +56,9 @@ fn only<'s>(node: Option<&Node<'s>>, keys: &[&str]) -> Node<'s> {
 fn object<'s>(this_object: &Object<'s>, parts: impl IntoIterator<Item = (&'static str, Node<'s>)>) -> Node<'s> {
     let mut object = only(Some(&this_object.node), &["apiVersion", "kind"]);
     if let NodeKind::Map(entries) = &mut object.kind {
-        let full = parts.into_iter().filter(|(_, part)| !matches!(&part.kind, NodeKind::Map(this_object) if this_object.is_empty()));
+        let full = parts
+            .into_iter()
+            .filter(|(_, part)| !matches!(&part.kind, NodeKind::Map(this_object) if this_object.is_empty()));
         entries.extend(full.map(|(key, part)| Entry::new(key.into(), Location::NONE, part)));
     }
     object

@@ -233,7 +233,13 @@ impl Settings {
         }
     }
 
-    fn duration(&mut self, stated: &DeploymentEnvironment, (name, key): (&str, &str), default: SimDuration, notes: &mut Notes) {
+    fn duration(
+        &mut self,
+        stated: &DeploymentEnvironment,
+        (name, key): (&str, &str),
+        default: SimDuration,
+        notes: &mut Notes,
+    ) {
         let Some(value) = stated.value(name).filter(|value| !value.is_empty()) else { return };
         match value.parse::<SimDuration>() {
             Ok(number) if number == default => {}
@@ -322,7 +328,7 @@ fn left_out(name: &str, value: &str, notes: &mut Notes) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Settings, DeploymentEnvironment};
+    use super::{DeploymentEnvironment, Settings};
     use crate::domain::KarpenterVersion;
     use crate::draft::dump::Notes;
 
@@ -363,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_taken_over_and_what_is_not_known_is_named() {
+    fn karpenter_settings_are_imported_and_unknowns_listed() {
         let (text, warnings) = told(&[
             ("CLUSTER_NAME", None),
             ("BATCH_MAX_DURATION", Some("1m0s")),

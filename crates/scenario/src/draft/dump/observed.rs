@@ -28,8 +28,11 @@ pub(super) fn loads<'o>(
         deployments.chain(manifests.stateful_sets.iter().map(|stateful_set| stateful_set.name.to_string())).collect();
     let (known, unknown): (Vec<&ObservedLoad>, Vec<&ObservedLoad>) =
         observed.loads.iter().partition(|load| serving.contains(&load.workload));
-    let lost: Vec<&str> =
-        unknown.iter().filter(|observed_load| observed_load.cpu_per_request.is_some()).map(|item| item.workload.as_str()).collect();
+    let lost: Vec<&str> = unknown
+        .iter()
+        .filter(|observed_load| observed_load.cpu_per_request.is_some())
+        .map(|item| item.workload.as_str())
+        .collect();
     if !lost.is_empty() {
         let workloads = counted(lost.len() as u64, "workload has", "workloads have");
         notes.warn(format!(

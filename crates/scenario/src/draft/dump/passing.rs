@@ -84,7 +84,8 @@ fn run_time(pod: &Object<'_>) -> Option<f64> {
     let instant = |text: &str| text.parse::<jiff::Timestamp>().ok();
     let began = instant(pod.text(&["status", "startTime"])?)?;
     let containers = pod.at(&["status", "containerStatuses"])?.items().iter();
-    let ends = containers.filter_map(|container| instant(container.get("state")?.get("terminated")?.get("finishedAt")?.as_text()?));
+    let ends = containers
+        .filter_map(|container| instant(container.get("state")?.get("terminated")?.get("finishedAt")?.as_text()?));
     Some(ends.max()?.duration_since(began).as_secs_f64()).filter(|time| *time > 0.0)
 }
 
@@ -249,7 +250,8 @@ fn selector(spec: &PodSpec) -> String {
         _ => &[],
     };
     let named = one_term.iter().filter(|item| item.operator == Operator::In && !item.values.is_empty());
-    let values =
-        |selector_expression: &NodeSelectorExpression| selector_expression.values.iter().map(|value| value.as_str()).collect::<Vec<_>>().join("|");
+    let values = |selector_expression: &NodeSelectorExpression| {
+        selector_expression.values.iter().map(|value| value.as_str()).collect::<Vec<_>>().join("|")
+    };
     labels.chain(named.map(|section| format!("{}={}", section.key, values(section)))).collect::<Vec<_>>().join(";")
 }

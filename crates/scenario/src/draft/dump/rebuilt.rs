@@ -72,8 +72,9 @@ pub(super) fn workloads(dump: &mut Dump<'_>, notes: &mut Notes) {
             counted(of_jobs as u64, "pod of a Job is", "pods of Jobs are")
         ));
     }
-    let is_taken =
-        |name: &str| dump.carried.iter().any(|object| simulated_as(&object.kind).is_some() && object.full_name() == name);
+    let is_taken = |name: &str| {
+        dump.carried.iter().any(|object| simulated_as(&object.kind).is_some() && object.full_name() == name)
+    };
     let made_of = orphans.iter().filter_map(|((_, _, name), pods)| Some((name.as_str(), &dump.pods[*pods.first()?])));
     dump.parts = stand_ins::parts(made_of, is_taken, notes);
     let mut made: BTreeMap<&'static str, usize> = BTreeMap::new();
@@ -138,7 +139,9 @@ fn of_sets(dump: &mut Dump<'_>, notes: &mut Notes) {
     for set in std::mem::take(&mut dump.sets).into_iter().filter(|set| replicas_of(set) > 0) {
         let Some(maker) = maker_of_set(&set) else { continue };
         let is_it = |object: &Object<'_>| {
-            simulated_as(&object.kind) == Some("Deployment") && object.name == maker && object.namespace == set.namespace
+            simulated_as(&object.kind) == Some("Deployment")
+                && object.name == maker
+                && object.namespace == set.namespace
         };
         if !dump.carried.iter().any(is_it) {
             missing.entry((set.namespace.clone(), maker.to_owned())).or_default().push(set);
@@ -263,7 +266,8 @@ pub(super) fn priority_classes(dump: &mut Dump<'_>, notes: &mut Notes) {
     }
     for (name, position) in missing {
         let matches = |pod: &&Object<'_>| pod.text(PRIORITIES[0]) == Some(&*name);
-        let stated = dump.pods.iter().find(matches).and_then(|pod| pod.text(&["spec", "priority"])?.parse::<i32>().ok());
+        let stated =
+            dump.pods.iter().find(matches).and_then(|pod| pod.text(&["spec", "priority"])?.parse::<i32>().ok());
         match stated {
             Some(value) => {
                 notes.assume(format!(

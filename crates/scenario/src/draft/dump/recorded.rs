@@ -85,7 +85,12 @@ pub(super) fn take_jobs<'s>(dump: &mut Dump<'s>, observed: Option<&Observed>) ->
 }
 
 /// The pods that were observed and that nothing that the scenario carries makes, as a trace; what cannot be replayed is warned of.
-pub(super) fn trace(observed: Option<&Observed>, dump: &Dump<'_>, known: &KnownRequests, notes: &mut Notes) -> Option<Trace> {
+pub(super) fn trace(
+    observed: Option<&Observed>,
+    dump: &Dump<'_>,
+    known: &KnownRequests,
+    notes: &mut Notes,
+) -> Option<Trace> {
     let observed = observed?;
     let makers = dump.carried.iter().filter(|item| MAKERS.contains(&&*item.kind));
     let makers: BTreeMap<String, &str> = makers.map(|maker| (maker.full_name(), maker.kind.as_str())).collect();
@@ -95,7 +100,8 @@ pub(super) fn trace(observed: Option<&Observed>, dump: &Dump<'_>, known: &KnownR
         .filter(|pod| !is_made(&pod.workload, &makers))
         .partition(|pod| !pod.is_daemon && pod.created.is_some() && known.asks(pod));
     warn_of(&lost, notes);
-    let rows: Vec<(&ObservedPod, Row)> = unknown.into_iter().filter_map(|pod| Some((pod, Row::from_pod(pod)?))).collect();
+    let rows: Vec<(&ObservedPod, Row)> =
+        unknown.into_iter().filter_map(|pod| Some((pod, Row::from_pod(pod)?))).collect();
     if rows.is_empty() {
         return None;
     }

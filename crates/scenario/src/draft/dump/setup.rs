@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::cluster::{self, is_of_karpenter, karpenter_release};
 use super::cluster_autoscaler::is_of_autoscaler;
-use super::karpenter::{Settings, DeploymentEnvironment};
+use super::karpenter::{DeploymentEnvironment, Settings};
 use super::objects::Object;
 use super::{Notes, parsed, sorted, top};
 use crate::catalog::Region;

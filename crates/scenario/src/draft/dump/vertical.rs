@@ -97,7 +97,7 @@ mod tests {
     use super::tag;
 
     #[test]
-    fn the_tag_of_a_program_is_found_whatever_its_registry_and_architecture() {
+    fn vpa_image_tag_is_found_in_any_registry() {
         let of = |image| tag(image, "vpa-recommender");
         assert_eq!(of("registry.k8s.io/autoscaling/vpa-recommender:1.4.1"), Some("1.4.1"));
         assert_eq!(of("registry.k8s.io/autoscaling/vpa-recommender-arm64:1.3.0@sha256:0"), Some("1.3.0"));

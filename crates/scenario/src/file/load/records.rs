@@ -80,7 +80,9 @@ pub(super) fn of_cloudwatch(bytes: &[u8], file: &str, values: Values) -> Result<
 pub(super) fn of_datadog(bytes: &[u8], file: &str, values: Values) -> Result<Recorded, ScenarioError> {
     let help = "export the JSON of a query, for example `curl …/api/v1/query?from=…&to=…&query=sum:trace.http.request.hits{service:web}.as_rate()`";
     let answer: Datadog = json(bytes, file, "the answer of Datadog to a query", help)?;
-    let points = |datadog_series: &DatadogSeries| datadog_series.pointlist.iter().map(|(at, value)| (at / 1e3, *value)).collect();
+    let points = |datadog_series: &DatadogSeries| {
+        datadog_series.pointlist.iter().map(|(at, value)| (at / 1e3, *value)).collect()
+    };
     let series = answer.series.iter().map(points).collect();
     sum(series, values).map_err(|what| ScenarioError::new(format!("{file}: {what}")).help(help))
 }
@@ -211,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn cloudwatch_counts_by_period_newest_first_and_adds_results_up() {
+    fn cloudwatch_results_are_sorted_and_summed() {
         let text = br#"{"MetricDataResults":[
             {"Id":"a","Label":"RequestCount","Timestamps":["2026-10-13T00:02:00Z","2026-10-13T00:01:00+00:00","2026-10-13T00:00:00Z"],"Values":[30,120,60],"StatusCode":"Complete"},
             {"Id":"b","Label":"other","Timestamps":[],"Values":[],"StatusCode":"Complete"},
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_have_instants_of_several_kinds_and_a_column_of_any_name() {
+    fn load_table_accepts_several_time_formats() {
         for times in [
             ["2026-10-13T02:00:00+02:00", "2026-10-13T00:05:00Z", "2026-10-13T00:10:00Z"],
             ["2026-10-13 00:00:00", "2026-10-13 00:05:00", "2026-10-13 00:10:00"],
@@ -266,7 +268,7 @@ mod tests {
         assert_eq!(said("time,reqs\n9,1\n19,-2\n"), Err("t.csv:1: a value is negative or not finite".to_owned()));
     }
     #[test]
-    fn one_row_that_comes_late_does_not_end_the_others_early() {
+    fn one_late_row_keeps_other_spans() {
         let rows: String = (0..288)
             .map(|row| 1_791_849_600 + row * 300 + i64::from(row == 100))
             .flat_map(|at| if at % 300 == 1 { vec![at - 1, at] } else { vec![at] })

@@ -60,7 +60,11 @@ pub(crate) fn diurnal(
 }
 
 /// A base rate, and every so often a higher one for a while; the first burst comes after `first`, at once unless given.
-pub(crate) fn burst(reading: &mut Reading<'_, '_>, fields: Fields<'_, '_>, burst: Burst) -> Result<Curve, ScenarioError> {
+pub(crate) fn burst(
+    reading: &mut Reading<'_, '_>,
+    fields: Fields<'_, '_>,
+    burst: Burst,
+) -> Result<Curve, ScenarioError> {
     let Burst { base, peak, every, length: (length, at), first: mut from } = burst;
     if length >= every {
         return Err(reading
@@ -124,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ramp_has_its_mean_and_ends_at_its_last_rate() {
+    fn ramp_has_mean_and_ends_at_last_rate() {
         let curve = read::<Ramp>("{ from: 10, to: 30, over: 10m }").unwrap();
         assert!((curve.requests_until(SimDuration::from_secs(600)) - 12_000.0).abs() < 1e-6);
         assert!((rate_at(&curve, 600) - 30.0).abs() < 1e-12);
@@ -134,14 +138,14 @@ mod tests {
     }
 
     #[test]
-    fn a_wave_starts_at_its_mean_and_never_falls_below_zero() {
+    fn sine_starts_at_mean_and_stays_nonnegative() {
         let curve = read::<Sine>("{ mean: 10, amplitude: 20, period: 1h }").unwrap();
         assert!((rate_at(&curve, 900) - 30.0).abs() < 0.1);
         assert!(rate_at(&curve, 2_700).abs() < 1e-12);
     }
 
     #[test]
-    fn a_day_peaks_at_its_hour_of_the_zone_and_rests_on_weekends() {
+    fn diurnal_load_peaks_at_local_hour() {
         let text = "{ night: 10, peak: 50, peak_at: 14h, weekend: 50%, time_zone: Europe/Paris }";
         let curve = read::<Diurnal>(text).unwrap();
         // Two in the afternoon in Paris is noon UTC in summer.

@@ -77,7 +77,9 @@ pub(super) fn warn_of_rest<'s>(
     let (Requests::Open(open) | Requests::Cpu(open)) = requests else { return };
     let Some(node) = fields.get("requests").or_else(|| fields.get("cpu")) else { return };
     let Ok(fields) = reading.reader.fields(node, &REQUESTS.shape) else { return };
-    let Some((kind, node)) = REQUESTS.given(fields).into_iter().find(|(kind, _)| RECORDS.contains(kind)) else { return };
+    let Some((kind, node)) = REQUESTS.given(fields).into_iter().find(|(kind, _)| RECORDS.contains(kind)) else {
+        return;
+    };
     let length = stated.map_or(reading.span.length, |stated| stated.min(reading.span.length));
     let Some(end) = open.curve.steps().last().filter(|last| last.rate <= 0.0).map(|last| last.from) else { return };
     let rest = length - end;

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_row_that_others_should_follow_nothing_comes_and_it_is_told() {
+    fn gap_in_load_table_is_zero_with_warning() {
         let table = [(0.0, 1.0), (60.0, 1.0), (120.0, 1.0), (3_600.0, 1.0)];
         assert_eq!(
             rates(&table, 60.0, Values::Rates),

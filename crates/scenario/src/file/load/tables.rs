@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_ends_one_span_after_its_last_row() {
+    fn load_curve_ends_one_span_after_last_row() {
         let curve = curve_of_rows(b"t_seconds,requests_per_second\n0,1.5\n60,2\n", "a.csv", Measure::Requests).unwrap();
         assert_eq!(read(&curve), [(0, 1.5), (60, 2.0), (120, 0.0)]);
     }

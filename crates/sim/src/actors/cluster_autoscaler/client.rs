@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn object_gets_one_event_per_reason_in_five_minutes() {
+    fn one_event_per_reason_in_five_minutes() {
         let mut client = Client::new(CallRate::new(4, 1));
         let mut count = |millis, subject| {
             client.queue(at(millis), subject);

@@ -184,8 +184,10 @@ pub(in crate::actors) fn scale_up(
     let group = |at: usize| {
         let view = seen.group(at);
         let skipped = report.skipped.iter().find(|(group, _)| *group == at).map(|(_, reason)| reason.text());
-        let refused =
-            report.refusals.iter().find(|refusal| refusal.group == at && asked.is_some_and(|pod| refusal.pods.contains(&pod)));
+        let refused = report
+            .refusals
+            .iter()
+            .find(|refusal| refusal.group == at && asked.is_some_and(|pod| refusal.pods.contains(&pod)));
         let grown = report.grown.iter().find(|growth| growth.group == at);
         GroupAnswer {
             group: view.id,

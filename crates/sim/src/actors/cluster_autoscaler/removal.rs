@@ -6,10 +6,10 @@
 use super::client::{Subject, notify};
 use super::groups;
 use super::observation::{budgets, pod_view};
+use crate::actors::actor_events::ActorEvent;
 use crate::actors::cluster_autoscaler::{AutoscalerLoop, Lists};
 use crate::actors::event::{LoopEvent, class};
 use crate::actors::eviction;
-use crate::actors::actor_events::ActorEvent;
 use crate::actors::sim::Sim;
 use crate::cluster::NodePhase;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol, Taint, TaintEffect, well_known};

@@ -93,7 +93,7 @@ fn chosen(nodes: &[u32]) -> Vec<Chosen> {
 
 /// K7.
 #[test]
-fn if_one_node_cannot_be_tainted_its_like_stay_and_nothing_is_deleted() {
+fn failed_taint_keeps_all_nodes_of_batch() {
     let scenario = scenario("scale-down-unneeded-time: 30m");
     let setup = setup(&scenario);
     let mut context = Context::new(&setup);
@@ -111,7 +111,7 @@ fn if_one_node_cannot_be_tainted_its_like_stay_and_nothing_is_deleted() {
 
 /// K9.
 #[test]
-fn an_annotation_delays_a_deletion_until_it_is_removed_or_for_two_minutes() {
+fn annotation_delays_node_deletion_for_two_minutes() {
     let delay = Symbol::new("delay-deletion.cluster-autoscaler.kubernetes.io/backup");
     let ended = |flags: &str, removed: Option<i64>| {
         let scenario = scenario(flags);

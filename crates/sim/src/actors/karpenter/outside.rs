@@ -6,7 +6,7 @@ use crate::cluster::Cluster;
 use crate::control_plane::eviction::{BudgetStatus, Protections};
 use crate::domain::volumes::Storage;
 use crate::domain::{KubernetesVersion, NodeId, PodId, SimDuration, SimTime, Symbol};
-use nodecast_karpenter::machine::{Draw, Outside, LateTimer};
+use nodecast_karpenter::machine::{Draw, LateTimer, Outside};
 
 impl Outside for Running<'_, '_> {
     fn unschedulable_pods(&self, _cluster: &Cluster) -> Vec<PodId> {

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_settled_pod_has_the_samples_of_one_that_is_read_by_itself() {
+    fn settled_pod_samples_match_individual_readings() {
         let (mut settling, mut read) = (Rig::new(true), Rig::new(false));
         for rig in [&mut settling, &mut read] {
             rig.server.node(NodeId(0)).age = SimDuration::from_millis(12_400);

@@ -4,8 +4,8 @@
 //! Source: EKS user guide, managed node groups (awsdocs/amazon-eks-user-guide#1128). How often an eviction is tried again and the limit of the
 //! termination handler are assumptions. An update of a managed group to another version has [its own drain](super::update).
 
-use crate::actors::event::{GroupEvent, class};
 use crate::actors::actor_events::ActorEvent;
+use crate::actors::event::{GroupEvent, class};
 use crate::actors::node_groups::NodeGroups;
 use crate::actors::sim::Sim;
 use crate::actors::{eviction, node_life};

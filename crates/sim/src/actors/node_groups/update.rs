@@ -9,9 +9,9 @@
 
 use super::drain::evict_pods;
 use super::{NodeGroups, Upkeep, member};
+use crate::actors::actor_events::ActorEvent;
 use crate::actors::event::{GroupEvent, class};
 use crate::actors::kubelet;
-use crate::actors::actor_events::ActorEvent;
 use crate::actors::sim::Sim;
 use crate::cluster::NodePhase;
 use crate::domain::node_group::{UpdateStrategy, VersionUpdate};

@@ -78,7 +78,7 @@ mod tests {
     use crate::domain::PodId;
 
     #[test]
-    fn whole_requests_go_round_and_sum_to_the_total() {
+    fn request_counters_rotate_and_sum_to_total() {
         let mut counter = Counter { ready: vec![PodId(0), PodId(1), PodId(2)], ..Counter::default() };
         for more in [1, 1, 5, 0, 3, 8] {
             counter.share_out(more);

@@ -322,5 +322,7 @@ fn of_container(
     };
     room.samples = samples;
     let pod = sim.world.pod_name(pod);
-    MetricRead::Failed(format!("failed to get container metrics: container {name} not present in metrics for pod {pod}"))
+    MetricRead::Failed(format!(
+        "failed to get container metrics: container {name} not present in metrics for pod {pod}"
+    ))
 }

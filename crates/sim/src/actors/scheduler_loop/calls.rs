@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_holds_the_loop_up_until_its_turn_and_a_binding_does_not() {
+    fn condition_update_blocks_scheduler_but_binding_does_not() {
         let limit = Some(limited(2, 1));
         let mut calls =
             Calls { limit, waiting: FxHashMap::default(), told: FxHashMap::default(), held_until: SimTime::ZERO };
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_of_a_pod_is_forgotten_once_it_is_gone() {
+    fn reported_condition_is_forgotten_with_its_pod() {
         let limit = Some(limited(2, 1));
         let mut calls =
             Calls { limit, waiting: FxHashMap::default(), told: FxHashMap::default(), held_until: SimTime::ZERO };

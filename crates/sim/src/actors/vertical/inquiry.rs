@@ -88,7 +88,9 @@ pub(in crate::actors) fn vertical(
     let pods = vertical.named_pods(sim, workload);
     let ranked = updater.run(&view, &mut ApiServerView { sim, controllers, vertical, pods });
     let found = ranked.into_iter().find(|item| Some(item.pod) == name);
-    let (verdict, priority) = found.map_or((Verdict::Filtered, Priority::default()), |vertical_answer| (vertical_answer.verdict, vertical_answer.priority));
+    let (verdict, priority) = found.map_or((Verdict::Filtered, Priority::default()), |vertical_answer| {
+        (vertical_answer.verdict, vertical_answer.priority)
+    });
     let settings = &vertical.updating;
     Some(VerticalAnswer {
         name: vpa.name,

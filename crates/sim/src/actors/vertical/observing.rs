@@ -83,7 +83,13 @@ impl Observed {
     fn place(&mut self, container: Symbol) -> usize {
         let known = self.used.iter().position(|container_usage| container_usage.container == container);
         known.unwrap_or_else(|| {
-            self.used.push(ContainerUsage { container, known: (false, false), sum: (0, None), pods: 0, run: ((None, None), 0) });
+            self.used.push(ContainerUsage {
+                container,
+                known: (false, false),
+                sum: (0, None),
+                pods: 0,
+                run: ((None, None), 0),
+            });
             self.used.len() - 1
         })
     }
@@ -120,7 +126,8 @@ impl Vertical {
             }
             tracked.spec = Some(state.spec_id);
             let containers = || state.spec.containers.iter();
-            let requests = containers().map(|container| (Symbol::new(&container.name), container.effective_requests().cpu_milli()));
+            let requests = containers()
+                .map(|container| (Symbol::new(&container.name), container.effective_requests().cpu_milli()));
             autoscaler.recommender.add_pod(tracked.name, &labels(&state.spec.labels, state.revision), requests, at);
             let read = containers().filter_map(|container| {
                 let name = Symbol::new(&container.name);
@@ -190,7 +197,9 @@ impl Vertical {
     pub(in crate::actors) fn end(&mut self, sim: &mut Sim<'_>, now: SimTime) {
         for place in 0..self.autoscalers.len() {
             let autoscaler = &self.autoscalers[place];
-            if let Some(target) = autoscaler.target.filter(|_| !autoscaler.retired && autoscaler.observed.reported != Some(now)) {
+            if let Some(target) =
+                autoscaler.target.filter(|_| !autoscaler.retired && autoscaler.observed.reported != Some(now))
+            {
                 self.write(sim, now, (place, target));
             }
             let world = &mut sim.world;

@@ -36,7 +36,8 @@ impl Vertical {
         let at = self.calendar(now);
         let autoscaler = &mut self.autoscalers[place];
         autoscaler.recommender.forget(at);
-        let recommends = |autoscaler: &Autoscaler| autoscaler.spec.recommendation.as_ref().is_some_and(|all| !all.is_empty());
+        let recommends =
+            |autoscaler: &Autoscaler| autoscaler.spec.recommendation.as_ref().is_some_and(|all| !all.is_empty());
         let before = recommends(autoscaler);
         let recommended = autoscaler.recommender.recommend(&autoscaler.spec, &autoscaler.selector);
         autoscaler.spec.recommendation = Some(autoscaler.without_unknown(recommended));

@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::respecified;
+use crate::actors::actor_events::ActorEvent;
 use crate::actors::cpu_shares::CpuShares;
 use crate::actors::load_loop::Loads;
 use crate::actors::metrics_server::MetricsServer;
-use crate::actors::actor_events::ActorEvent;
 use crate::actors::sim::Sim;
 use crate::actors::usage_loop::Usages;
 use crate::actors::vertical::Vertical;
@@ -69,9 +69,10 @@ fn keeps_quality(before: &PodSpec, after: &PodSpec) -> bool {
 /// Whether pods request nothing, and whether every container has limits that are its requests.
 fn quality(spec: &PodSpec) -> (bool, bool) {
     const BOTH: [ResourceName; 2] = [ResourceName::CPU, ResourceName::MEMORY];
-    let containers = || spec.containers.iter().chain(spec.init_containers.iter().map(|init_container| &init_container.container));
-    let states_nothing =
-        containers().all(|container| BOTH.iter().all(|&name| container.requests.get(name) == 0 && container.limits.get(name) == 0));
+    let containers =
+        || spec.containers.iter().chain(spec.init_containers.iter().map(|init_container| &init_container.container));
+    let states_nothing = containers()
+        .all(|container| BOTH.iter().all(|&name| container.requests.get(name) == 0 && container.limits.get(name) == 0));
     let guaranteed = containers().all(|container| {
         let requests = container.effective_requests();
         BOTH.iter().all(|&name| container.limits.get(name) > 0 && container.limits.get(name) == requests.get(name))

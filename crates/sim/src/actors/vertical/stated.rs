@@ -77,7 +77,7 @@ mod tests {
     use crate::domain::{Container, PodSpec, Symbol};
 
     #[test]
-    fn what_is_said_of_one_container_says_nothing_of_another_unless_no_pod_has_it() {
+    fn container_usage_applies_only_to_named_container() {
         let [a, b] = ["a", "b"].map(Symbol::new);
         let container = |name: Symbol| Container { name: name.to_string(), ..Container::default() };
         let spec = PodSpec { containers: vec![container(a), container(b)], ..PodSpec::default() };

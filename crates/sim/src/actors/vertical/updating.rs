@@ -26,7 +26,9 @@ pub(in crate::actors) fn update(parts: &mut Resizing<'_, '_>, now: SimTime) {
         let mode = parts.vertical.updating.mode(&autoscaler.spec.update);
         let Some(target) = autoscaler.target.filter(|_| !autoscaler.retired && acts(mode)) else { continue };
         // Of several for one workload only one counts.
-        if parts.vertical.position(target) == Some(place) && parts.vertical.wants_a_look(parts.sim, now, (place, target)) {
+        if parts.vertical.position(target) == Some(place)
+            && parts.vertical.wants_a_look(parts.sim, now, (place, target))
+        {
             pass(parts, now, (place, target));
         }
     }

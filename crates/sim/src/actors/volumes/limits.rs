@@ -12,8 +12,8 @@
 use std::collections::BTreeSet;
 
 use super::Volumes;
-use crate::actors::event::{NodeEvent, class};
 use crate::actors::actor_events::ActorEvent;
+use crate::actors::event::{NodeEvent, class};
 use crate::actors::sim::Sim;
 use crate::cluster::NodeOrigin;
 use crate::domain::taints::{TaintEffect, first_untolerated};

@@ -4,9 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::super::actor_events::ActorEvent;
 use super::super::event::{WorkloadEvent, class};
 use super::super::kubelet;
-use super::super::actor_events::ActorEvent;
 use super::super::sim::Sim;
 use super::{REACTION, begin_workload, is_available, refuse_edit, wake, wake_after};
 use crate::actors::vertical::Vertical;
@@ -41,7 +41,9 @@ pub(in crate::actors) fn apply(
 ) {
     let known = sim.workload_named(daemon_set.name).filter(|id| controllers.daemon_sets.contains_key(id));
     let before = known.and_then(|id| controllers.daemon_sets.get(&id));
-    if let Some(workload) = known.filter(|_| before.is_some_and(|daemons| daemons.applied.selector != daemon_set.selector)) {
+    if let Some(workload) =
+        known.filter(|_| before.is_some_and(|daemons| daemons.applied.selector != daemon_set.selector))
+    {
         sim.world.note(now, EventKind::ManifestApplied, Some(workload), "DaemonSet");
         return refuse_edit(sim, now, workload, "selector");
     }
@@ -256,7 +258,9 @@ pub(in crate::actors) fn come_back(
         place(sim, controllers, vertical, now, workload, node);
     }
     // Where no other pod comes, nothing else tells the update that it may be at its end.
-    if controllers.daemon_sets.get(&workload).is_some_and(|daemon_set| daemon_set.rolling) && !wants(sim, workload, node) {
+    if controllers.daemon_sets.get(&workload).is_some_and(|daemon_set| daemon_set.rolling)
+        && !wants(sim, workload, node)
+    {
         wake(sim, workload);
     }
 }
@@ -285,8 +289,11 @@ pub(in crate::actors) fn reconcile(
     for node in sim.world.live_nodes().to_vec() {
         manage(sim, controllers, vertical, now, workload, (node, of_nodes.get(&node).map_or(&[], Vec::as_slice)));
     }
-    let Some(daemon_set) = controllers.daemon_sets.get(&workload).filter(|daemon_set| daemon_set.rolling) else { return };
-    let (min_ready, most) = (daemon_set.applied.min_ready, daemon_set.applied.max_unavailable.unwrap_or(IntOrPercent::Count(1)));
+    let Some(daemon_set) = controllers.daemon_sets.get(&workload).filter(|daemon_set| daemon_set.rolling) else {
+        return;
+    };
+    let (min_ready, most) =
+        (daemon_set.applied.min_ready, daemon_set.applied.max_unavailable.unwrap_or(IntOrPercent::Count(1)));
     let surge = daemon_set.applied.max_surge;
     let surge = surge.of_rounded_up(of_nodes.len() as i64);
     if surge > 0 {

@@ -281,7 +281,9 @@ pub(in crate::actors) fn reconcile(
     let replicas = i64::from(sim.world.workload(workload).replicas);
     let current = sim.world.workload(workload).revision as usize;
     let Some(deployment) = controllers.deployments.get_mut(&workload) else { return };
-    let has_former = |deployed: &Deployed| deployed.sets.iter().enumerate().any(|(set, deployed)| set != current && deployed.replicas > 0);
+    let has_former = |deployed: &Deployed| {
+        deployed.sets.iter().enumerate().any(|(set, deployed)| set != current && deployed.replicas > 0)
+    };
     let sizes: SmallVec<[i64; 4]> = if deployment.rolling || has_former(deployment) {
         let mut deployment = deployment.clone();
         size_sets(sim, now, workload, &mut deployment, replicas, current);
@@ -316,8 +318,16 @@ fn surge(deployed: &Deployed, replicas: i64) -> i64 {
 }
 
 /// The sizes in the middle of a rollout; notes its end.
-fn size_sets(sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId, deployed: &mut Deployed, replicas: i64, current: usize) {
-    let mut views: Vec<ReplicaSetView> = (0..deployed.sets.len()).map(|set| view(sim, now, workload, deployed, set)).collect();
+fn size_sets(
+    sim: &mut Sim<'_>,
+    now: SimTime,
+    workload: WorkloadId,
+    deployed: &mut Deployed,
+    replicas: i64,
+    current: usize,
+) {
+    let mut views: Vec<ReplicaSetView> =
+        (0..deployed.sets.len()).map(|set| view(sim, now, workload, deployed, set)).collect();
     let scaled = |view: &ReplicaSetView| view.replicas > 0 && view.annotated_replicas != replicas;
     if views.iter().any(scaled) {
         let sizes = scale_replica_sets(replicas, surge(deployed, replicas), &views, Some(current));

@@ -118,7 +118,8 @@ fn expired(ended_jobs: &mut BTreeMap<usize, EndedJob>, now: SimTime) -> Vec<PodI
 
 /// Takes out the oldest Jobs that ended so, until `most` are left; their pods.
 fn beyond(ended_jobs: &mut BTreeMap<usize, EndedJob>, complete: bool, most: u32) -> Vec<PodId> {
-    let alike: Vec<usize> = ended_jobs.iter().filter(|(_, job)| job.complete == complete).map(|(&job, _)| job).collect();
+    let alike: Vec<usize> =
+        ended_jobs.iter().filter(|(_, job)| job.complete == complete).map(|(&job, _)| job).collect();
     let many = alike.len().saturating_sub(most as usize);
     alike.iter().take(many).filter_map(|job| ended_jobs.remove(job)).flat_map(|job| job.pods).collect()
 }

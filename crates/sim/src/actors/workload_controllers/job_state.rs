@@ -4,8 +4,8 @@
 //!
 //! Source: Kubernetes 1.36.2 `pkg/controller/job/job_controller.go`.
 
-use super::super::event::{WorkloadEvent, class};
 use super::super::actor_events::ActorEvent;
+use super::super::event::{WorkloadEvent, class};
 use super::ended_jobs::Ending;
 use super::job_indexes::{IndexFailure, Indexes};
 use super::pod_labels;

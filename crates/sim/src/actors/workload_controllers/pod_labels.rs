@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_templates_have_the_same_hash_and_others_another() {
+    fn equal_templates_have_equal_hashes() {
         let hashed = |owner, app| {
             let mut template = template(owner, app);
             set_hash(&mut template, None);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tells_pods_apart_is_put_on_them_where_something_selects_by_it() {
+    fn pod_identity_labels_are_set_only_if_selected() {
         let keys = |keys: &[&str]| keys.iter().map(|key| Symbol::new(key)).collect::<BTreeSet<Symbol>>();
         let (old, new) = (KubernetesVersion::from_minor(26).unwrap(), KubernetesVersion::default());
         let text = |labels: Vec<(Symbol, Symbol)>| {

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use super::super::kubelet;
 use super::super::actor_events::ActorEvent;
+use super::super::kubelet;
 use super::super::sim::Sim;
 use super::{begin_workload, is_available, owned_template, pod_labels, refuse_edit, wake, wake_after};
 use crate::actors::vertical::Vertical;
@@ -170,7 +170,9 @@ fn forget_gone(sim: &Sim<'_>, volumes: &mut Volumes, workload: WorkloadId, order
     let replicas = sim.world.workload(workload).replicas;
     for pod in left {
         let ordinal = ordered.ordinals.remove(&pod);
-        if !ordered.applied.keeps_claims && ordinal.is_some_and(|ordinal| !is_in_range(&ordered.applied, replicas, ordinal)) {
+        if !ordered.applied.keeps_claims
+            && ordinal.is_some_and(|ordinal| !is_in_range(&ordered.applied, replicas, ordinal))
+        {
             volumes.delete_templates(sim, pod);
         }
     }

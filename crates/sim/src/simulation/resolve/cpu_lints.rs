@@ -10,7 +10,9 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     for load in &setup.loads {
         let mut templates = setup.timeline.iter().filter_map(|step| match &step.action {
             Action::Deploy(deploy) if deploy.name == load.workload => Some(&*deploy.template),
-            Action::DeployStateful(deploy_stateful) if deploy_stateful.name == load.workload => Some(&*deploy_stateful.template),
+            Action::DeployStateful(deploy_stateful) if deploy_stateful.name == load.workload => {
+                Some(&*deploy_stateful.template)
+            }
             _ => None,
         });
         let Some(template) = templates.find(|template| is_open(template)) else { continue };

@@ -49,9 +49,11 @@ fn asks(spec: &PodSpec) -> bool {
     let needs = |operator| matches!(operator, Operator::In | Operator::Exists);
     spec.node_selector.get(key).is_some()
         || (!terms.is_empty()
-            && terms.iter().all(|term| term.expressions.iter().any(|expression| expression.key == key && needs(expression.operator))))
-        || spec
-            .topology_spread
-            .iter()
-            .any(|topology_spread| topology_spread.topology_key == key && topology_spread.when_unsatisfiable == WhenUnsatisfiable::DoNotSchedule)
+            && terms.iter().all(|term| {
+                term.expressions.iter().any(|expression| expression.key == key && needs(expression.operator))
+            }))
+        || spec.topology_spread.iter().any(|topology_spread| {
+            topology_spread.topology_key == key
+                && topology_spread.when_unsatisfiable == WhenUnsatisfiable::DoNotSchedule
+        })
 }

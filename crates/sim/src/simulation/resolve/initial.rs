@@ -120,7 +120,9 @@ fn origin(labels: &Labels, scenario: &Scenario, policy: &PolicyVariant) -> Optio
     };
     let auto_mode = labels.get(well_known::EKS_COMPUTE_TYPE) == Some(well_known::AUTO);
     let has = |manifests: &Manifests| match origin {
-        NodeOrigin::NodePool(pool) => manifests.node_pools.iter().any(|node_pool| node_pool.name == pool && node_pool.auto_mode == auto_mode),
+        NodeOrigin::NodePool(pool) => {
+            manifests.node_pools.iter().any(|node_pool| node_pool.name == pool && node_pool.auto_mode == auto_mode)
+        }
         NodeOrigin::NodeGroup(group) => manifests.node_groups.iter().any(|node_group| node_group.name == group),
         NodeOrigin::Fargate(_) => false,
     };
@@ -200,11 +202,18 @@ fn is_made_again(pod: &NamedPod) -> bool {
 fn find_orphans(plan: &InitialPlan<'_>, manifests: &Manifests, counts: &mut Counts) {
     let mut known: BTreeSet<(OwnerKind, String)> = BTreeSet::new();
     known.extend(manifests.deployments.iter().map(|deployment| (OwnerKind::ReplicaSet, deployment.name.to_string())));
-    known.extend(manifests.stateful_sets.iter().map(|stateful_set| (OwnerKind::StatefulSet, stateful_set.name.to_string())));
+    known.extend(
+        manifests.stateful_sets.iter().map(|stateful_set| (OwnerKind::StatefulSet, stateful_set.name.to_string())),
+    );
     known.extend(manifests.daemon_sets.iter().map(|daemon_set| (OwnerKind::DaemonSet, daemon_set.name.to_string())));
     known.extend(manifests.jobs.iter().map(|job| (OwnerKind::Job, job.name.to_string())));
     known.extend(manifests.cron_jobs.iter().map(|cron_job| (OwnerKind::Job, cron_job.name.to_string())));
-    known.extend(manifests.scaled_jobs.iter().map(|scaled_job| (OwnerKind::Job, format!("{}/{}", scaled_job.namespace, scaled_job.name))));
+    known.extend(
+        manifests
+            .scaled_jobs
+            .iter()
+            .map(|scaled_job| (OwnerKind::Job, format!("{}/{}", scaled_job.namespace, scaled_job.name))),
+    );
     let is_orphan = |pod: &&NamedPod| match pod.spec.owner {
         OwnerKind::None => false,
         OwnerKind::Node => true,

@@ -35,7 +35,8 @@ pub(super) fn applied(
         node_groups::warn_of_ranks(&when, stated, &policy.manifests.node_groups, flags, warnings);
     }
     let ranks = group_ranks(later).filter(|_| of_autoscaler).map(|ranks| Action::ReplaceRanks(Box::new(ranks)));
-    let namespaces = later.namespaces.iter().map(|namespace| Action::LabelNamespace(namespace.name, namespace.labels.clone()));
+    let namespaces =
+        later.namespaces.iter().map(|namespace| Action::LabelNamespace(namespace.name, namespace.labels.clone()));
     let storage = storage::applied(later, scenario, policy);
     namespaces.chain(budgets).chain(quotas).chain(ranks).chain(storage).map(|action| Step { at, action }).collect()
 }
@@ -51,7 +52,8 @@ fn warn_about_what_is_read_once(at: SimTime, later: &Manifests, policy: &PolicyV
             "timeline at {at}: this KubeSchedulerConfiguration has no effect; kube-scheduler reads it only at startup"
         ));
     }
-    if later.fargate_profiles.iter().any(|fargate_profile| !policy.manifests.fargate_profiles.contains(fargate_profile)) {
+    if later.fargate_profiles.iter().any(|fargate_profile| !policy.manifests.fargate_profiles.contains(fargate_profile))
+    {
         warnings.add(&setup::FARGATE_PROFILE_LATE, format!(
             "timeline at {at}: Fargate profiles are there from the start of a run on: those of a ClusterConfig that is applied later take no pod; \
              state them from the start"

@@ -83,7 +83,8 @@ pub(super) fn warn_of_ranks(
         flags.discovery.limits(group, item)
     };
     let minded: Vec<&NodeGroup> = groups.iter().filter(|group| limits(group).is_some()).collect();
-    let patterns = || stated.iter().flat_map(|(rank, patterns)| patterns.iter().map(|pattern| (*rank, pattern.as_str())));
+    let patterns =
+        || stated.iter().flat_map(|(rank, patterns)| patterns.iter().map(|pattern| (*rank, pattern.as_str())));
     for (_, pattern) in patterns() {
         let Ok(alone) = GroupRanks::new([(0, pattern)]) else { continue };
         if minded.iter().any(|group| alone.rank(&group.auto_scaling_group_name()).is_some()) {

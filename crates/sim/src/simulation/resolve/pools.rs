@@ -29,7 +29,9 @@ fn applied(scenario: &Scenario) -> impl Iterator<Item = &Manifests> {
 pub(super) fn classes(scenario: &Scenario, policy: &PolicyVariant, pools: &[NodePool]) -> Vec<NodeClass> {
     let mut classes = policy.manifests.node_classes.clone();
     for class in applied(scenario).flat_map(|later| &later.node_classes) {
-        if class.auto_mode == policy.auto_mode.is_some() && !classes.iter().any(|this_class| this_class.name == class.name) {
+        if class.auto_mode == policy.auto_mode.is_some()
+            && !classes.iter().any(|this_class| this_class.name == class.name)
+        {
             classes.push(class.clone());
         }
     }
@@ -117,7 +119,11 @@ fn warn_about_default_spread(policy: &PolicyVariant, warnings: &mut Caveats) {
                 "Karpenter {version} does not have `scheduler_config`, which is on `main` after v1.14: it has no effect"
             ),
         );
-    } else if policy.default_spread.iter().any(|topology_spread| topology_spread.when_unsatisfiable == WhenUnsatisfiable::DoNotSchedule) {
+    } else if policy
+        .default_spread
+        .iter()
+        .any(|topology_spread| topology_spread.when_unsatisfiable == WhenUnsatisfiable::DoNotSchedule)
+    {
         warnings.add(
             &setup::DEFAULT_SPREAD,
             "`scheduler_config` has a default constraint with `DoNotSchedule`, which kube-scheduler on EKS cannot have: Karpenter launches \
@@ -140,7 +146,8 @@ pub(super) fn warn_about_user_data(setup: &Setup<'_>, warnings: &mut Caveats) {
 ///
 /// Deviation: Nodes with Windows cost the same as nodes with Linux: the bill omits the licence.
 pub(super) fn warn_about_licences(classes: &[NodeClass], policy: &PolicyVariant, warnings: &mut Caveats) {
-    let classes = classes.iter().filter(|_| policy.autoscaler.is_karpenter()).map(|class| (class.ami_family, class.name));
+    let classes =
+        classes.iter().filter(|_| policy.autoscaler.is_karpenter()).map(|class| (class.ami_family, class.name));
     let groups = policy.manifests.node_groups.iter().map(|node_group| (node_group.ami_family, node_group.name));
     if let Some((_, name)) = classes.chain(groups).find(|class| class.0.is_windows()) {
         warnings.add(
@@ -188,7 +195,9 @@ pub(super) fn warn_about_tenancy(setup: &Setup<'_>, warnings: &mut Caveats) {
     if !Behaviour::for_release(policy.versions.karpenter).labels_tenancy {
         return;
     }
-    let alone = |requirement: &Requirement| requirement.key == well_known::INSTANCE_TENANCY && !requirement.has(well_known::DEFAULT);
+    let alone = |requirement: &Requirement| {
+        requirement.key == well_known::INSTANCE_TENANCY && !requirement.has(well_known::DEFAULT)
+    };
     let pool = setup.node_pools.iter().find(|pool| pool.requirements.iter().any(alone));
     let asks = |spec: &PodSpec| {
         let selected = spec.node_selector.get(well_known::INSTANCE_TENANCY);
@@ -215,7 +224,8 @@ pub(super) fn replaced(at: SimTime, later: &Manifests, scenario: &Scenario, poli
     let managed = policy.auto_mode.is_some();
     let classes = later.node_classes.iter().filter(|node_class| node_class.auto_mode == managed).cloned().collect();
     let classes = complete_classes(classes, &[], &scenario.zones);
-    let mut pools: Vec<NodePool> = later.node_pools.iter().filter(|node_pool| node_pool.auto_mode == managed).cloned().collect();
+    let mut pools: Vec<NodePool> =
+        later.node_pools.iter().filter(|node_pool| node_pool.auto_mode == managed).cloned().collect();
     complete_pools(policy.versions.karpenter, &mut pools);
     if managed {
         pools.iter_mut().for_each(auto_mode::complete_pool);

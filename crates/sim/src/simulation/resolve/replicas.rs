@@ -179,7 +179,9 @@ fn templates<'a>(spec: &HorizontalPodAutoscaler, setup: &'a Setup<'_>) -> Vec<&'
     let is_set = spec.target.kind.as_str() == "StatefulSet";
     let action = setup.timeline.iter().filter_map(|step| match &step.action {
         Action::Deploy(deploy) if !is_set && deploy.name == target => Some(&*deploy.template),
-        Action::DeployStateful(deploy_stateful) if is_set && deploy_stateful.name == target => Some(&*deploy_stateful.template),
+        Action::DeployStateful(deploy_stateful) if is_set && deploy_stateful.name == target => {
+            Some(&*deploy_stateful.template)
+        }
         _ => None,
     });
     action.collect()

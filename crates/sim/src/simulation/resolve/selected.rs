@@ -19,7 +19,10 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     let (selectors, makers) = (selectors(setup), makers(setup));
     let autoscalers: Vec<&HorizontalPodAutoscaler> =
         setup.timeline.iter().filter_map(|step| horizontal_autoscaler(&step.action)).collect();
-    let target = |pod_autoscaler: &HorizontalPodAutoscaler| ObjectName { namespace: pod_autoscaler.namespace, name: pod_autoscaler.target.name };
+    let target = |pod_autoscaler: &HorizontalPodAutoscaler| ObjectName {
+        namespace: pod_autoscaler.namespace,
+        name: pod_autoscaler.target.name,
+    };
     for autoscaler in &autoscalers {
         let Some(selector) = selectors.get(&target(autoscaler)) else { continue };
         let takes = |(_, name, labels): &&Maker<'_>| {
@@ -71,7 +74,9 @@ fn selectors<'s>(setup: &'s Setup<'_>) -> BTreeMap<ObjectName, &'s LabelSelector
 fn makers<'s>(setup: &'s Setup<'_>) -> Vec<Maker<'s>> {
     let maker = |action: &'s Action| match action {
         Action::Deploy(deploy) => Some(("Deployment", deploy.name, &deploy.template.labels)),
-        Action::DeployStateful(deploy_stateful) => Some(("StatefulSet", deploy_stateful.name, &deploy_stateful.template.labels)),
+        Action::DeployStateful(deploy_stateful) => {
+            Some(("StatefulSet", deploy_stateful.name, &deploy_stateful.template.labels))
+        }
         Action::RunJob(run_job) => Some(("Job", run_job.name, &run_job.spec.template.labels)),
         Action::RunCronJob(run_cron_job) => Some(("CronJob", run_cron_job.name, &run_cron_job.job.template.labels)),
         Action::RunDaemon(run_daemon) => Some(("DaemonSet", run_daemon.name, &run_daemon.template.labels)),

@@ -80,7 +80,11 @@ struct Keys(BTreeSet<Symbol>);
 
 impl Keys {
     fn of_objects(&mut self, objects: &Manifests) {
-        objects.disruption_budgets.iter().filter_map(|disruption_budget| disruption_budget.selector.as_ref()).for_each(|selector| self.of_selector(selector));
+        objects
+            .disruption_budgets
+            .iter()
+            .filter_map(|disruption_budget| disruption_budget.selector.as_ref())
+            .for_each(|selector| self.of_selector(selector));
         objects.services.iter().for_each(|service| self.0.extend(service.selector.iter().map(|(key, _)| key)));
         objects.pod_templates.iter().for_each(|pod_template| self.of_pod(&pod_template.spec));
     }

@@ -31,7 +31,9 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     }
     let offers = offers(setup);
     let fits = |resources: &Resources| {
-        offers.iter().any(|offer| resources.cpu_milli() <= offer.cpu_milli() && resources.memory_bytes() <= offer.memory_bytes())
+        offers
+            .iter()
+            .any(|offer| resources.cpu_milli() <= offer.cpu_milli() && resources.memory_bytes() <= offer.memory_bytes())
     };
     // Where nothing is admitted at all, something else is amiss.
     let (Some(cpu), Some(memory)) =

@@ -148,7 +148,9 @@ fn settle_attributes(
     let ebs = Some(well_known::EBS_DRIVER);
     let volumes = storage.volumes_in_order().into_iter().filter(|volume| volume.driver == ebs);
     let claims = to_come.iter().filter(|claim| storage.class_of(claim).map(|class| class.provisioner) == ebs);
-    let named = volumes.map(|volume| (volume.attributes, volume.name)).chain(claims.map(|claim| (claim.attributes, claim.name)));
+    let named = volumes
+        .map(|volume| (volume.attributes, volume.name))
+        .chain(claims.map(|claim| (claim.attributes, claim.name)));
     let named: BTreeSet<(&str, &str)> = named.filter_map(|(class, of)| Some((class?.as_str(), of.as_str()))).collect();
     if !kubernetes.has(KubernetesBehaviour::VolumeAttributesClass) {
         if !named.is_empty() {
@@ -193,7 +195,8 @@ pub(super) fn pods<'a>(scenario: &'a Scenario, manifests: &'a Manifests) -> Vec<
 /// Specifications in one part of the manifests that pods are made from, with their namespaces.
 pub(super) fn templates(part: &Manifests) -> impl Iterator<Item = (Symbol, &PodSpec)> {
     let deployments = part.deployments.iter().map(|deployment| (deployment.name.namespace, &*deployment.template));
-    let stateful_sets = part.stateful_sets.iter().map(|stateful_set| (stateful_set.name.namespace, &*stateful_set.template));
+    let stateful_sets =
+        part.stateful_sets.iter().map(|stateful_set| (stateful_set.name.namespace, &*stateful_set.template));
     let jobs = part.jobs.iter().map(|job| (job.name.namespace, &*job.spec.template));
     let cron_jobs = part.cron_jobs.iter().map(|cron_job| (cron_job.name.namespace, &*cron_job.job.template));
     let daemon_sets = part.daemon_sets.iter().map(|daemon_set| (daemon_set.name.namespace, &*daemon_set.template));
@@ -231,7 +234,8 @@ impl Needs {
                     claim.volume = None;
                 }
                 None => {
-                    claim.volume = self.volumes.iter().find(|volume| volume.is_kept_for(claim)).map(|volume| volume.name);
+                    claim.volume =
+                        self.volumes.iter().find(|volume| volume.is_kept_for(claim)).map(|volume| volume.name);
                     claim.bind_completed |= claim.volume.is_some();
                 }
             }

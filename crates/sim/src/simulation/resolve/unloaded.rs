@@ -4,7 +4,7 @@
 
 use super::metrics::is_measured;
 use super::replicas::cannot_read;
-use crate::actors::{Action, ScalingPlan, Setup, PodUsageModel, TriggerReader};
+use crate::actors::{Action, PodUsageModel, ScalingPlan, Setup, TriggerReader};
 use crate::domain::external_metrics::{ExternalSubject, stated_for};
 use crate::domain::hpa::{MetricSource, MetricSpec};
 use crate::domain::keda::Reads;

@@ -71,7 +71,12 @@ const FIELDS: [Since; 12] = [
         kinds: STATEFUL_SETS,
         field: "`persistentVolumeClaimRetentionPolicy`",
         otherwise: "drops (all claims are retained)",
-        stating: |item| item.stateful_sets.iter().filter(|stateful_set| !stateful_set.keeps_claims || !stateful_set.leaves_claims).count(),
+        stating: |item| {
+            item.stateful_sets
+                .iter()
+                .filter(|stateful_set| !stateful_set.keeps_claims || !stateful_set.leaves_claims)
+                .count()
+        },
     },
     Since {
         since: KubernetesBehaviour::StatefulSetOrdinals,
@@ -106,7 +111,9 @@ const FIELDS: [Since; 12] = [
         kinds: ["PodDisruptionBudget states", "PodDisruptionBudgets state"],
         field: "`unhealthyPodEvictionPolicy`",
         otherwise: "drops: evictions of pods that are not Ready wait for the budget",
-        stating: |item| item.disruption_budgets.iter().filter(|disruption_budget| disruption_budget.always_allow_unhealthy).count(),
+        stating: |item| {
+            item.disruption_budgets.iter().filter(|disruption_budget| disruption_budget.always_allow_unhealthy).count()
+        },
     },
     Since {
         since: KubernetesBehaviour::HpaContainerMetrics,

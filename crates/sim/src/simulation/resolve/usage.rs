@@ -42,7 +42,9 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
         let Some(container) = usage.container else { continue };
         let templates = setup.timeline.iter().filter_map(|step| match &step.action {
             Action::Deploy(deploy) if deploy.name == usage.workload => Some(&*deploy.template),
-            Action::DeployStateful(deploy_stateful) if deploy_stateful.name == usage.workload => Some(&*deploy_stateful.template),
+            Action::DeployStateful(deploy_stateful) if deploy_stateful.name == usage.workload => {
+                Some(&*deploy_stateful.template)
+            }
             _ => None,
         });
         let templates: Vec<&PodSpec> = templates.collect();

@@ -1,6 +1,6 @@
 //! Warnings about VerticalPodAutoscalers: those that find nothing to go by, and those that meet a HorizontalPodAutoscaler.
 
-use crate::actors::{Action, Setup, PodUsageModel};
+use crate::actors::{Action, PodUsageModel, Setup};
 use crate::domain::hpa::{MetricSource, MetricTarget};
 use crate::domain::vertical::{ContainerPolicy, UpdateMode};
 use crate::domain::workload::ObjectName;

@@ -5,7 +5,7 @@ use nodecast_observed::claims::{Life, Milestone};
 use nodecast_observed::estimate::{Estimate, LogNormal, shrink};
 
 use super::{BootStages, BootTraits, Change, Reference, slowed_keys};
-use crate::calibration::{BETWEEN, Fit, Parameter, FitOutcome, Unit, beats_assumed, counted};
+use crate::calibration::{BETWEEN, Fit, FitOutcome, Parameter, Unit, beats_assumed, counted};
 use crate::domain::Symbol;
 
 /// What sums tell: the time until nodes register, and only shown what Karpenter takes from there until it counts a node initialized.

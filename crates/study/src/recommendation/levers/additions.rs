@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Kind, BaselineFacts, Level, Lever, dearest};
+use super::{BaselineFacts, Kind, Level, Lever, dearest};
 use crate::domain::labels::Labels;
 use crate::domain::node_pool::NodePool;
 use crate::domain::pod::PodSpec;
@@ -41,7 +41,8 @@ pub(super) fn split(pool: &NodePool, known: &BaselineFacts<'_>) -> Option<Lever>
     let classes = classes(manifests).into_iter().filter_map(|class| {
         let name = format!("{}-{}", pool.name, class.name);
         let is_taken = manifests.node_pools.iter().any(|node_pool| node_pool.name.as_str() == name);
-        let members: Vec<Member<'_>> = class.members.into_iter().filter(|member| takes(pool, member.template)).collect();
+        let members: Vec<Member<'_>> =
+            class.members.into_iter().filter(|member| takes(pool, member.template)).collect();
         (!is_taken && !members.is_empty()).then_some((name, Class { members, ..class }))
     });
     let spot = pool.requirements.iter().find(|requirement| requirement.key == well_known::CAPACITY_TYPE);
@@ -61,17 +62,26 @@ pub(super) fn split(pool: &NodePool, known: &BaselineFacts<'_>) -> Option<Lever>
 /// Workloads of which some may do better apart from the rest: what is not to be disturbed keeps the nodes of others, and what stands
 /// interruptions need not pay for what does not. None if there is no rest.
 fn classes(manifests: &Manifests) -> Vec<Class<'_>> {
-    let stays =
-        |pod_spec: &PodSpec| pod_spec.annotations.get(well_known::DO_NOT_DISRUPT).is_some_and(|annotation| annotation.as_str() == "true");
+    let stays = |pod_spec: &PodSpec| {
+        pod_spec.annotations.get(well_known::DO_NOT_DISRUPT).is_some_and(|annotation| annotation.as_str() == "true")
+    };
     // What others have made they make anew by their own templates.
     let jobs = manifests.jobs.iter().filter(|job| manifests.maker_of(job).is_none());
     let jobs = jobs.map(|job| member("Job", job.name, "", &job.spec.template));
-    let timed =
-        manifests.cron_jobs.iter().map(|cron_job| member("CronJob", cron_job.name, ".jobTemplate.spec", &cron_job.job.template));
+    let timed = manifests
+        .cron_jobs
+        .iter()
+        .map(|cron_job| member("CronJob", cron_job.name, ".jobTemplate.spec", &cron_job.job.template));
     let deployments = manifests.deployments.iter().filter(|deployment| deployment.template.priority >= 0);
-    let (staying, free): (Vec<&Deployment>, Vec<&Deployment>) = deployments.partition(|deployment| stays(&deployment.template));
+    let (staying, free): (Vec<&Deployment>, Vec<&Deployment>) =
+        deployments.partition(|deployment| stays(&deployment.template));
     let staying = staying.into_iter().map(|workload| member("Deployment", workload.name, "", &workload.template));
-    let sets = || manifests.stateful_sets.iter().map(|stateful_set| member("StatefulSet", stateful_set.name, "", &stateful_set.template));
+    let sets = || {
+        manifests
+            .stateful_sets
+            .iter()
+            .map(|stateful_set| member("StatefulSet", stateful_set.name, "", &stateful_set.template))
+    };
     let ends = Class {
         name: "jobs",
         shown: "Jobs and what must not be disrupted",
@@ -88,7 +98,8 @@ fn member<'m>(kind: &str, name: ObjectName, inner: &str, template: &'m PodSpec) 
 
 /// Whether pods may come onto the pool's nodes and ask for no other pool's.
 fn takes(pool: &NodePool, template: &PodSpec) -> bool {
-    let names_another = template.node_selector.get(well_known::NODEPOOL).is_some_and(|node_selector| node_selector != pool.name);
+    let names_another =
+        template.node_selector.get(well_known::NODEPOOL).is_some_and(|node_selector| node_selector != pool.name);
     let is_unknown = |key: Symbol| !key.as_str().contains("kubernetes.io/") && !key.as_str().starts_with("karpenter.");
     let misses = |(key, value): (Symbol, Symbol)| is_unknown(key) && pool.labels.get(key) != Some(value);
     !names_another
@@ -175,19 +186,24 @@ fn toleration(toleration: &Toleration) -> Value {
 /// Placeholder pods of the size of the dearest autoscaled Deployment's, where there are none: they keep room for what comes next.
 pub(super) fn placeholders(known: &BaselineFacts<'_>) -> Option<Lever> {
     let manifests = &known.policy.manifests;
-    let is_own = |deployment: &Deployment| deployment.template.priority < 0 || deployment.name.name.as_str() == PLACEHOLDERS;
+    let is_own =
+        |deployment: &Deployment| deployment.template.priority < 0 || deployment.name.name.as_str() == PLACEHOLDERS;
     let is_named = manifests.priority_classes.iter().any(|priority_class| priority_class.name.as_str() == PLACEHOLDERS);
     if is_named || manifests.deployments.iter().any(is_own) {
         return None;
     }
-    let of_hpas =
-        manifests.autoscalers.iter().map(|autoscaler| (autoscaler.namespace, autoscaler.target.name, autoscaler.min_replicas.unwrap_or(1)));
+    let of_hpas = manifests
+        .autoscalers
+        .iter()
+        .map(|autoscaler| (autoscaler.namespace, autoscaler.target.name, autoscaler.min_replicas.unwrap_or(1)));
     let objects = manifests.scaled_objects.iter();
-    let of_objects = objects.map(|object| (object.namespace, object.target.name, object.min_replica_count.unwrap_or(0)));
+    let of_objects =
+        objects.map(|object| (object.namespace, object.target.name, object.min_replica_count.unwrap_or(0)));
     let scaled: Vec<(String, i32)> =
         of_hpas.chain(of_objects).map(|(namespace, name, least)| (format!("{namespace}/{name}"), least)).collect();
     let chosen = dearest(scaled.iter().map(|pair| pair.0.as_str()), known.by_workload, 1);
-    let deployment = manifests.deployments.iter().find(|deployment| chosen.contains(&deployment.name.to_string().as_str()))?;
+    let deployment =
+        manifests.deployments.iter().find(|deployment| chosen.contains(&deployment.name.to_string().as_str()))?;
     let least = scaled.iter().find(|other| chosen.contains(&other.0.as_str())).map_or(1, |pair| pair.1).max(1);
     // One step: each more would cost the search as much as any other change, and once some are there others are tried.
     let count = (least + 1) / 2;

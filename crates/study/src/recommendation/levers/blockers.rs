@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Kind, BaselineFacts, Level, Lever};
+use super::{BaselineFacts, Kind, Level, Lever};
 use crate::axes::Setting;
 use crate::domain::labels::Labels;
 use crate::domain::node_pool::{Budget, DisruptionReason, NodePool};
@@ -82,8 +82,14 @@ fn workloads<'k>(known: &BaselineFacts<'k>) -> Vec<Workload<'k>> {
         let scaled = of_hpas.chain(objects.map(|object| object.min_replica_count.unwrap_or(0).max(1))).next();
         scaled.map_or_else(|| i64::from(stated.unwrap_or(1)), i64::from)
     };
-    let deployments = manifests.deployments.iter().map(|deployment| ("Deployment", deployment.name, &*deployment.template, deployment.replicas));
-    let sets = manifests.stateful_sets.iter().map(|stateful_set| ("StatefulSet", stateful_set.name, &*stateful_set.template, stateful_set.replicas));
+    let deployments = manifests
+        .deployments
+        .iter()
+        .map(|deployment| ("Deployment", deployment.name, &*deployment.template, deployment.replicas));
+    let sets = manifests
+        .stateful_sets
+        .iter()
+        .map(|stateful_set| ("StatefulSet", stateful_set.name, &*stateful_set.template, stateful_set.replicas));
     let workload = |(kind, name, template, stated): (&'static str, ObjectName, &'k PodSpec, Option<u32>)| Workload {
         kind,
         name,
@@ -130,7 +136,8 @@ fn disruption_budgets(known: &BaselineFacts<'_>, workloads: &[Workload<'_>]) -> 
     };
     let class = |several: bool| {
         let all = known.policy.manifests.disruption_budgets.iter();
-        let pod_disruption_budgets: Vec<&PodDisruptionBudget> = all.filter(|budget| blocking(budget) == Some(several)).collect();
+        let pod_disruption_budgets: Vec<&PodDisruptionBudget> =
+            all.filter(|budget| blocking(budget) == Some(several)).collect();
         let set = |budget: &&PodDisruptionBudget| {
             let spec = format!("PodDisruptionBudget[{}/{}].spec", budget.namespace, budget.name);
             let one = (format!("{spec}.maxUnavailable"), "1".to_owned());
@@ -153,7 +160,8 @@ fn protects(budget: &PodDisruptionBudget, workload: &Workload<'_>) -> bool {
 /// Annotations that block disruption, by the kind of object that has them.
 fn annotations(known: &BaselineFacts<'_>, workloads: &[Workload<'_>]) -> Vec<Class> {
     let of_workloads = |kind: &'static str| {
-        let workload = workloads.iter().filter(|workload| workload.kind == kind && blocks(&workload.template.annotations));
+        let workload =
+            workloads.iter().filter(|workload| workload.kind == kind && blocks(&workload.template.annotations));
         let workloads: Vec<&Workload<'_>> = workload.collect();
         let is_safe = kind == "Deployment" && workloads.iter().all(|workload| workload.replicas > 1);
         let count = counted(workloads.len() as u64, kind, &format!("{kind}s"));

@@ -2,7 +2,7 @@
 //!
 //! Each node pays for them, so a small request counts many times. No level goes below a use that the scenario states or raises a request.
 
-use super::{Kind, BaselineFacts, Level, Lever};
+use super::{BaselineFacts, Kind, Level, Lever};
 use crate::axes::Setting;
 use crate::domain::pod::Container;
 use crate::domain::vertical::ContainerRecommendation;
@@ -64,7 +64,12 @@ fn level(known: &BaselineFacts<'_>, label: &str, wanted: &Wanted<'_>) -> Option<
 }
 
 /// The largest use of a container that the scenario states, with room above it; `None` if it states none.
-fn largest_use(known: &BaselineFacts<'_>, set: &DaemonSet, container: &Container, resource: ResourceName) -> Option<i64> {
+fn largest_use(
+    known: &BaselineFacts<'_>,
+    set: &DaemonSet,
+    container: &Container,
+    resource: ResourceName,
+) -> Option<i64> {
     let length = known.scenario.duration;
     let all = known.scenario.usage.iter().filter(|usage| usage.workload == set.name && !usage.of_workload);
     let mut sum = None;

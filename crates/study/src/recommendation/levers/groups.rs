@@ -1,6 +1,6 @@
 //! Levers of node groups and of the Cluster Autoscaler that sizes them.
 
-use super::{Kind, BaselineFacts, Level, Lever, OBJECTS_MAX, dearest};
+use super::{BaselineFacts, Kind, Level, Lever, OBJECTS_MAX, dearest};
 use crate::catalog::InstanceFacts;
 use crate::domain::Symbol;
 use crate::domain::node_group::NodeGroup;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::pools::term;
-use super::{Kind, BaselineFacts, Level, Lever, groups};
+use super::{BaselineFacts, Kind, Level, Lever, groups};
 use crate::domain::pod::PodSpec;
 use crate::domain::topology::WhenUnsatisfiable;
 use crate::domain::versions::KubernetesVersion;
@@ -50,8 +50,12 @@ fn zones(known: &BaselineFacts<'_>) -> Option<Lever> {
 /// Zones of volumes and of nodes that are there when the run begins.
 fn bound_zones(known: &BaselineFacts<'_>) -> BTreeSet<Symbol> {
     let volumes = known.policy.manifests.volumes.iter().flat_map(|volume| &volume.node_affinity);
-    let expressions = volumes.flat_map(|term| &term.expressions).filter(|expression| expression.key == well_known::ZONE);
-    expressions.flat_map(|expression| expression.values.iter().copied()).filter(|zone| known.scenario.zones.contains(zone)).collect()
+    let expressions =
+        volumes.flat_map(|term| &term.expressions).filter(|expression| expression.key == well_known::ZONE);
+    expressions
+        .flat_map(|expression| expression.values.iter().copied())
+        .filter(|zone| known.scenario.zones.contains(zone))
+        .collect()
 }
 
 /// Whether the pods of a workload must be spread over zones. Karpenter and kube-scheduler give up a spread that is only preferred.
@@ -61,7 +65,8 @@ fn requires_zones(known: &BaselineFacts<'_>) -> bool {
     let mut templates = deployments.chain(manifests.stateful_sets.iter().map(|set| &*set.template));
     let spreads = |pod: &PodSpec| {
         pod.topology_spread.iter().any(|topology_spread| {
-            topology_spread.topology_key == well_known::ZONE && topology_spread.when_unsatisfiable == WhenUnsatisfiable::DoNotSchedule
+            topology_spread.topology_key == well_known::ZONE
+                && topology_spread.when_unsatisfiable == WhenUnsatisfiable::DoNotSchedule
         })
     };
     templates.any(spreads)
@@ -96,7 +101,10 @@ fn near(known: &BaselineFacts<'_>) -> Option<Lever> {
         .iter()
         .filter(|service| !service.keeps_zone && is_loaded(service.name.namespace, &service.selector))
         .collect();
-    let from = |minor| KubernetesVersion::from_minor(minor).is_some_and(|kubernetes_version| known.policy.versions.kubernetes >= kubernetes_version);
+    let from = |minor| {
+        KubernetesVersion::from_minor(minor)
+            .is_some_and(|kubernetes_version| known.policy.versions.kubernetes >= kubernetes_version)
+    };
     let (path, value) = if from(31) {
         ("spec.trafficDistribution", "PreferClose")
     } else if from(27) {

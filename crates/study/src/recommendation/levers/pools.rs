@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Kind, BaselineFacts, Level, Lever, OBJECTS_MAX, Terms, additions, dearest};
+use super::{BaselineFacts, Kind, Level, Lever, OBJECTS_MAX, Terms, additions, dearest};
 use crate::domain::labels::auto_mode_label;
 use crate::domain::node_pool::{Budget, ConsolidationPolicy, NodePool};
 use crate::domain::pod::IntOrPercent;

@@ -7,7 +7,7 @@ mod quiet;
 
 use serde_json::{Value, json};
 
-use super::{AUTOSCALERS_MAX, Kind, BaselineFacts, Level, Lever, dearest};
+use super::{AUTOSCALERS_MAX, BaselineFacts, Kind, Level, Lever, dearest};
 use crate::domain::hpa::{HorizontalPodAutoscaler, MetricSource, MetricTarget};
 use crate::domain::keda::ScaledObject;
 use crate::domain::workload::{Deployment, ObjectName};

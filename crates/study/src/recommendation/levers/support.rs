@@ -1,6 +1,6 @@
 //! Levers of the control plane: a release under standard support, and a lower tier.
 
-use super::{Kind, BaselineFacts, Level, Lever};
+use super::{BaselineFacts, Kind, Level, Lever};
 use crate::cloud::billing::support::extended_from;
 use crate::domain::control_plane_tier::ControlPlaneTier;
 use crate::domain::versions::KubernetesVersion;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::pools::{label, level, template, term};
-use super::{Kind, BaselineFacts, Level, Lever, OBJECTS_MAX, Terms, additions, dearest, groups};
+use super::{BaselineFacts, Kind, Level, Lever, OBJECTS_MAX, Terms, additions, dearest, groups};
 use crate::cloud::commitments::WHOLE;
 use crate::domain::node_group::NodeGroup;
 use crate::domain::node_pool::NodePool;

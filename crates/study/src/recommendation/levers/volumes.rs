@@ -7,7 +7,7 @@
 //! per GiB, 100 to 16,000, and 128 MiB/s up to 170 GiB, else 250; an operation of io1 and io2 moves 16 KiB at the ordered rate.
 
 use super::groups::place;
-use super::{Kind, BaselineFacts, Level, Lever, OBJECTS_MAX};
+use super::{BaselineFacts, Kind, Level, Lever, OBJECTS_MAX};
 use crate::domain::pod::{ClaimSource, VolumeRef};
 use crate::domain::volumes::{ebs_iops, whole_gib};
 use crate::domain::{Symbol, well_known};
@@ -107,7 +107,8 @@ impl Order<'_> {
     fn lever(&self, subject: String) -> Option<Lever> {
         let today = self.performance()?;
         let volume_type = self.volume_type();
-        let shown = |performance: Performance| format!("{} IOPS and {} MiB/s", performance.iops, performance.throughput);
+        let shown =
+            |performance: Performance| format!("{} IOPS and {} MiB/s", performance.iops, performance.throughput);
         let mut levels = Vec::new();
         if volume_type != "gp3" {
             levels.push(self.level(format!("gp3 with {}, as today", shown(today)), today));
@@ -173,8 +174,12 @@ fn classes(known: &BaselineFacts<'_>, all: &mut Vec<Lever>) {
 /// GiB of the smallest and of the largest claim of a class; of one without claims of a known size, those of a small volume.
 fn sizes(known: &BaselineFacts<'_>, kind: &str, name: &str) -> (i64, i64) {
     let manifests = &known.policy.manifests;
-    let is_default =
-        |class: &Symbol| manifests.storage_classes.iter().any(|storage_class| storage_class.name == *class && storage_class.default_class);
+    let is_default = |class: &Symbol| {
+        manifests
+            .storage_classes
+            .iter()
+            .any(|storage_class| storage_class.name == *class && storage_class.default_class)
+    };
     let class = Symbol::new(name);
     let of_class = |symbol: Option<Symbol>, attributes: Option<Symbol>| match kind {
         "StorageClass" => symbol.map_or_else(|| is_default(&class), |symbol| symbol == class),
@@ -186,7 +191,9 @@ fn sizes(known: &BaselineFacts<'_>, kind: &str, name: &str) -> (i64, i64) {
     let volumes = volumes.filter_map(|volume| volume.gib);
     let of_pod = |volume: &&VolumeRef| match volume.source {
         ClaimSource::Named => false,
-        ClaimSource::Ephemeral(ephemeral) => of_class((ephemeral != well_known::EMPTY).then_some(ephemeral), volume.attributes),
+        ClaimSource::Ephemeral(ephemeral) => {
+            of_class((ephemeral != well_known::EMPTY).then_some(ephemeral), volume.attributes)
+        }
         ClaimSource::Template(template) => of_class(template, volume.attributes),
     };
     let templates = manifests.stateful_sets.iter().map(|set| &*set.template);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{AUTOSCALERS_MAX, Kind, BaselineFacts, Level, Lever, dearest};
+use super::{AUTOSCALERS_MAX, BaselineFacts, Kind, Level, Lever, dearest};
 use crate::domain::hpa::{HorizontalPodAutoscaler, MetricSource, MetricTarget};
 use crate::domain::keda::ScaledObject;
 use crate::domain::workload::{Deployment, ObjectName};
@@ -11,7 +11,9 @@ use crate::domain::{Labels, well_known};
 /// Levers of autoscalers of the dearest workloads, of placeholders, and of workloads that shun Spot.
 pub(super) fn levers(known: &BaselineFacts<'_>, all: &mut Vec<Lever>) {
     let manifests = &known.policy.manifests;
-    let of_hpa = |pod_autoscaler: &HorizontalPodAutoscaler| format!("{}/{}", pod_autoscaler.namespace, pod_autoscaler.target.name);
+    let of_hpa = |pod_autoscaler: &HorizontalPodAutoscaler| {
+        format!("{}/{}", pod_autoscaler.namespace, pod_autoscaler.target.name)
+    };
     let of_object = |scaled_object: &ScaledObject| format!("{}/{}", scaled_object.namespace, scaled_object.target.name);
     let targets: Vec<String> =
         manifests.autoscalers.iter().map(of_hpa).chain(manifests.scaled_objects.iter().map(of_object)).collect();
@@ -20,13 +22,21 @@ pub(super) fn levers(known: &BaselineFacts<'_>, all: &mut Vec<Lever>) {
         all.extend(targets_of(autoscaler, known));
         all.extend([minimum(autoscaler), behavior(autoscaler)]);
     }
-    for scaled_object in manifests.scaled_objects.iter().filter(|scaled_object| chosen.contains(&of_object(scaled_object).as_str())) {
+    for scaled_object in
+        manifests.scaled_objects.iter().filter(|scaled_object| chosen.contains(&of_object(scaled_object).as_str()))
+    {
         all.extend(least_replicas(scaled_object));
     }
     all.extend(manifests.deployments.iter().filter(|deployment| is_placeholder(deployment)).filter_map(headroom));
     all.extend(super::additions::placeholders(known));
-    let deployments = manifests.deployments.iter().map(|deployment| ("Deployment", deployment.name, &deployment.template.node_selector));
-    let sets = manifests.stateful_sets.iter().map(|stateful_set| ("StatefulSet", stateful_set.name, &stateful_set.template.node_selector));
+    let deployments = manifests
+        .deployments
+        .iter()
+        .map(|deployment| ("Deployment", deployment.name, &deployment.template.node_selector));
+    let sets = manifests
+        .stateful_sets
+        .iter()
+        .map(|stateful_set| ("StatefulSet", stateful_set.name, &stateful_set.template.node_selector));
     let pinned: Vec<_> = deployments.chain(sets).filter(|(_, _, item)| is_pinned(item)).collect();
     all.extend(unpinned(&pinned));
 }

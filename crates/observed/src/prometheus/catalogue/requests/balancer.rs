@@ -75,7 +75,8 @@ pub fn period_of(query: &str) -> Option<f64> {
 
 /// Whether a target group may be of a Service of this namespace and name.
 pub fn is_behind(series: &Series, namespace: &str, name: &str) -> bool {
-    let group = LABELS.iter().map(|[group, ..]| series.label(group)).find(|label| !label.is_empty()).unwrap_or_default();
+    let group =
+        LABELS.iter().map(|[group, ..]| series.label(group)).find(|label| !label.is_empty()).unwrap_or_default();
     let mut parts = group.split('/').nth(1).unwrap_or_default().split('-');
     parts.next() == Some("k8s")
         && parts.next() == Some(&taken_over(namespace))
@@ -96,7 +97,7 @@ mod tests {
     use crate::prometheus::{Plan, Series};
 
     #[test]
-    fn sums_are_divided_by_the_period_that_is_said() {
+    fn load_balancer_sums_are_divided_by_period() {
         for period in [60, 300] {
             let mut plan = Plan::of_window(1_791_849_600, 1_791_849_600 + 86_400).unwrap();
             assert_eq!(plan.sum_period, 60);
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_target_group_shows_what_stands_behind_it() {
+    fn target_group_name_identifies_its_service() {
         let series = |label: &str, group: &str| Series {
             labels: BTreeMap::from([(label.to_owned(), group.to_owned())]),
             samples: Vec::new(),

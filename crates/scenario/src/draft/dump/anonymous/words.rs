@@ -511,7 +511,7 @@ mod tests {
     use super::{ANCHORS, is_known_label, prefix, system};
 
     #[test]
-    fn what_people_add_to_names_that_everybody_has_names_them() {
+    fn custom_suffixes_of_common_names_are_anonymised() {
         for (text, kept) in [
             ("Amazon Linux 2", Some("Amazon Linux 2")),
             ("Amazon Linux 2023.6.20250101", Some("Amazon Linux 2023.6.20250101")),

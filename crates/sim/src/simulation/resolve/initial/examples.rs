@@ -18,8 +18,9 @@ pub(super) fn example_nodes(nodes: &[InitialNode<'_>]) -> Vec<Example> {
         let rank: Rank<'_> = (devices(node), this_node.created, Reverse(node.name.as_str()));
         let offers = RealNode { capacity: node.capacity.clone(), allocatable: node.allocatable.clone() };
         let example = Example { origin: this_node.origin, instance_type: pool.instance_type, offers };
-        let same =
-            best.iter_mut().find(|(known, _)| (known.origin, known.instance_type) == (this_node.origin, pool.instance_type));
+        let same = best
+            .iter_mut()
+            .find(|(known, _)| (known.origin, known.instance_type) == (this_node.origin, pool.instance_type));
         match same {
             Some(known) if known.1 < rank => *known = (example, rank),
             Some(_) => {}
