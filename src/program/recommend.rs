@@ -185,7 +185,8 @@ impl Recommend {
         let found = self.found(&problem, &region, effort, without.is_some())?;
         let robustness = self.robustness(&problem, &found.verdict)?;
         let lines = largest_lines(&first);
-        let assembly = |problem, found| Assembly { problem, found, catalog, region: &region, lines: &lines };
+        let assembly =
+            |problem, found| Assembly { problem, found, catalog, region: &region, first: &today, lines: &lines };
         let mut answer = assembly(&problem, &found).answer(&self, robustness, excluded, effort.simulations)?;
         let mut settings = vec![problem.setting(&found.verdict.choice)];
         if let Some(without) = without.filter(|_| found.is_spot) {

@@ -172,7 +172,7 @@ fn gpu_fee_falls_during_instance_life() {
 fn auto_mode_rejects_long_expiry_and_foreign_labels() {
     let life = |template: &str| load("duration: 1h", &pool(&only("m5.large", "on-demand"), template, ""));
     let error = life("expireAfter: 500h").unwrap_err();
-    assert!(error.contains("NodePool own") && error.contains("524h"), "{error}");
+    assert!(error.contains("NodePool own") && error.contains("21d20h"), "{error}");
     assert!(life("expireAfter: 480h").is_ok());
     assert!(life("expireAfter: Never").unwrap_err().contains("21 days"));
     let foreign = "{ key: karpenter.k8s.aws/instance-family, operator: In, values: [m7g] }";

@@ -194,7 +194,7 @@ fn default_spread_takes_effect_on_main() {
     let (_, err, code) = place.nodecast(&["validate", "scenario.yaml"]);
     assert_eq!(code, Some(2), "{err}");
     assert!(
-        err.contains("scenario.yaml:11:") && err.contains("two default constraints on `topology.kubernetes.io/zone`"),
+        err.contains("scenario.yaml:12:") && err.contains("two default constraints on `topology.kubernetes.io/zone`"),
         "{err}"
     );
 }

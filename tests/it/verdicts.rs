@@ -73,7 +73,7 @@ fn policy_with_waiting_messages_is_not_cheaper() {
     );
     let (out, _) = compared(&place, &[]);
     // Two workers take one of eight messages.
-    assert!(out.contains("\nfew leaves 8") && out.contains(" % of its messages waiting (many: 0"), "{out}");
+    assert!(out.starts_with("orders: few leaves 8") && out.contains(" % of its messages waiting (many: 0"), "{out}");
     assert!(
         out.contains(": its cost is not comparable.") && !out.contains("few is ") && !out.contains("few costs"),
         "{out}"
@@ -105,7 +105,7 @@ fn one_seed_has_no_interval() {
     let (out, err, code) =
         place.nodecast(&["diff", "scenario.yaml", "--set", edit, "--replications", "1", "--html", "one.html"]);
     assert_eq!(code, Some(0), "{err}");
-    assert!(out.starts_with("two-pods: before and after, 1 replication, seed 7\n"), "{out}");
+    assert!(out.contains("\nbefore and after, 1 replication, seed 7\n"), "{out}");
     assert!(out.contains("\nagainst before   ") && !out.contains("interval   "), "{out}");
     let html = page("one.html");
     assert!(html.contains("<h1>two-pods: before and after compared</h1>") && html.contains(", seed 7; every"));

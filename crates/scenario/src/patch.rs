@@ -227,8 +227,8 @@ mod tests {
 
     #[test]
     fn keys_are_added_and_lists_are_replaced() {
-        let diff = patched(&FILE.replace("{ x: 1 }", "{ x: 1, y: 2 }").replace("  - b\n", "  - b\n  - c\n")).unwrap();
-        assert!(diff.contains("+  map: { y: 2, x: 1 }\n"), "{diff}");
+        let diff = patched(&FILE.replace("{ x: 1 }", "{ x: 1, z: 2 }").replace("  - b\n", "  - b\n  - c\n")).unwrap();
+        assert!(diff.contains("+  map: { z: 2, x: 1 }\n"), "{diff}");
         assert!(diff.contains("-  - b\n") && diff.contains("+  list: ["), "{diff}");
     }
 

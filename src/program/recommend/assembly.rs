@@ -33,6 +33,8 @@ pub(super) struct Assembly<'a> {
     pub(super) found: &'a Found<'a>,
     pub(super) catalog: &'a Catalog,
     pub(super) region: &'a Region,
+    /// Today's setting with the first seed.
+    pub(super) first: &'a Point,
     /// The largest lines of today's bill, with the levers that concern each.
     pub(super) lines: &'a [(LargeLine, &'static [Kind])],
 }
@@ -83,10 +85,9 @@ impl Assembly<'_> {
         let nothing: Choice = vec![0; levers.len()];
         let today = self.problem.points(&nothing, &verdict.seeds);
         let points = self.problem.points(&verdict.choice, &verdict.seeds);
-        let known = self.problem.points(&nothing, &[asked.seed]);
         let confirmed = !verdict.seeds.is_empty();
         let mut warnings = asked.scenario.caveats();
-        known.iter().chain(&points).for_each(|point| warnings.merge(&point.warnings));
+        std::iter::once(self.first).chain(&points).for_each(|point| warnings.merge(&point.warnings));
         missing_more(&today, &points).into_iter().for_each(|text| warnings.add(&studies::RECOMMENDED_LACKS_MORE, text));
         self.newly_on_spot(asked).into_iter().for_each(|text| warnings.add(&studies::RECOMMENDED_SPOT, text));
         if asked.draws && today.iter().chain(&points).any(|point| point.spot) {
@@ -102,7 +103,7 @@ impl Assembly<'_> {
             policy: asked.policy.clone(),
             region: asked.scenario.region.to_string(),
             currency: self.region.currency.code().to_owned(),
-            price_date: known.first().map_or_else(String::new, |point| point.price_date.clone()),
+            price_date: self.first.price_date.clone(),
             inputs: inputs(&asked.scenario),
             set: asked.request.edits.iter().map(|edit| format!("{}={}", edit.path(), edit.value())).collect(),
             options: options(&asked.request),

@@ -38,7 +38,7 @@ section! {
       - { family: m5, commitment: 2, discount: 37%, family_discounts: { c5: 30% } }
       - { family: c7g, commitment: 2, term: 3y, payment: all_upfront }
     load_balancers: { count: 2, per_hour: 0.0225, capacity_units: 3, per_unit_hour: 0.006, bytes_per_request: 20k, connections_per_request: 0.1 }
-    nat_gateways: { count: 3, per_hour: 0.045, per_gb: 0.045 }
+    nat_gateways: { count: 3, per_hour: 0.045, per_gb: 0.045, s3_endpoint: true }
     cross_zone: { per_gb: 0.02, bytes_per_request: 20k, share: 50% }   # bytes_per_request: unknown where nobody measured them
 ";
     becomes BillingSettings, |_, _, own: Self| {

@@ -136,7 +136,12 @@ section! {
   scheduler_config:
     podTopologySpread:
       defaultConstraints:
-        - { maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: ScheduleAnyway }
+        - maxSkew: 1
+          topologyKey: topology.kubernetes.io/zone
+          whenUnsatisfiable: DoNotSchedule
+          minDomains: 2
+          nodeAffinityPolicy: Honor
+          nodeTaintsPolicy: Ignore
   feature_gates:
     spot_to_spot_consolidation: true
     node_repair: true

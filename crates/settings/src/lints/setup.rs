@@ -100,5 +100,5 @@ nodecast_model::lints! {
     BALANCER_KIND = 283, MayChangeAnswer, Unknown, "The timeline changes the kind of an existing load balancer, which stays as it is.";
     COMMITMENT_PRICE = 284, MayChangeAnswer, CostLow, "The price of a commitment is derived from its term.";
     RESERVATION_PLATFORM = 285, ChangesAnswer, CostHigh, "Reserved Instances are for an operating system that no node runs.";
-    DEFAULT_SPREAD = 290, ChangesAnswer, CostHigh, "Karpenter requires a default topology spread that kube-scheduler does not apply.";
+    DEFAULT_SPREAD = 286, ChangesAnswer, CostHigh, "Karpenter requires a default topology spread that kube-scheduler does not apply.";
 }

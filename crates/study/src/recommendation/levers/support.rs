@@ -27,7 +27,8 @@ fn release(known: &BaselineFacts<'_>) -> Option<Lever> {
     let dated: Vec<(KubernetesVersion, i64)> = dated.filter(|(_, from)| *from >= end).collect();
     let (target, until) = dated.iter().find(|(_, from)| *from >= start + LEFT).or_else(|| dated.last())?;
     let until = jiff::Timestamp::from_second(*until).ok()?.to_zoned(jiff::tz::TimeZone::UTC).date();
-    let count = u64::from(target.minor() - today.minor());
+    let on_the_way = std::iter::successors(today.next(), |version| version.next());
+    let count = on_the_way.take_while(|version| version <= target).count() as u64;
     let upgrades = crate::domain::words::counted(count, "upgrade", "upgrades");
     let label = format!("Kubernetes {target}: {upgrades}, standard support until {until}");
     let path = format!("policies[{}].versions.kubernetes", known.policy.name);
