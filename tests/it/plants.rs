@@ -40,7 +40,7 @@ fn found(answer: &Recommendation, lever: &str, planted: f64, line: &str) -> Larg
 }
 
 #[test]
-#[ignore = "slow: .ci/run slow-tests"]
+#[ignore = "long: .ci/long plants"]
 fn io2_volumes_become_gp3_of_same_rate() {
     let answer = recommended("volumes", &[]);
     let line = found(&answer, "volumes", 6.0 * (570.0 - 57.0), "EBS volumes of claims");
@@ -51,7 +51,7 @@ fn io2_volumes_become_gp3_of_same_rate() {
 }
 
 #[test]
-#[ignore = "slow: .ci/run slow-tests"]
+#[ignore = "long: .ci/long plants"]
 fn unused_savings_plan_gets_load_of_its_family() {
     let answer = recommended("unused-commitments", &[]);
     let line = found(&answer, "unused-commitments", 6.0 * 0.252 * 730.0, "unused commitments");
@@ -59,7 +59,7 @@ fn unused_savings_plan_gets_load_of_its_family() {
 }
 
 #[test]
-#[ignore = "slow: .ci/run slow-tests"]
+#[ignore = "long: .ci/long plants"]
 fn release_and_tier_without_need_are_left() {
     let answer = recommended("support", &[]);
     let line = found(&answer, "support", 365.0 + 3.4 * 730.0, "control plane tier");
@@ -69,7 +69,7 @@ fn release_and_tier_without_need_are_left() {
 }
 
 #[test]
-#[ignore = "slow: .ci/run slow-tests"]
+#[ignore = "long: .ci/long plants"]
 fn calls_without_a_service_need_fewer_zones() {
     let answer = recommended("zones", &[]);
     let line = found(&answer, "zones", 16e6 * 3_600.0 * 730.0 * 0.02e-9, "cross-zone transfer");
@@ -80,7 +80,7 @@ fn calls_without_a_service_need_fewer_zones() {
 }
 
 #[test]
-#[ignore = "slow: .ci/run slow-tests"]
+#[ignore = "long: .ci/long plants"]
 fn calls_to_a_service_stay_in_their_zone() {
     let answer = recommended("topology-routing", &[]);
     found(&answer, "topology-routing", 15e6 * 3_600.0 * 730.0 * 0.02e-9, "cross-zone transfer");
@@ -88,14 +88,14 @@ fn calls_to_a_service_stay_in_their_zone() {
 }
 
 #[test]
-#[ignore = "slow: .ci/run slow-tests"]
+#[ignore = "long: .ci/long plants"]
 fn images_of_ecr_bypass_nat_gateways() {
     let answer = recommended("endpoints", &[]);
     found(&answer, "endpoints", 985.5, "NAT transfer");
 }
 
 #[test]
-#[ignore = "slow: .ci/run slow-tests"]
+#[ignore = "long: .ci/long plants"]
 fn families_that_take_turns_get_a_compute_plan() {
     let answer = recommended("commitments", &["--levers", "commitments"]);
     found(&answer, "commitments", 0.27 * 10.0 * 0.192 * 730.0, "On-Demand nodes");

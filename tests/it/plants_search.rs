@@ -141,25 +141,25 @@ fn costs(file: &Path, set: &[&str], policy: &str) -> Vec<f64> {
 }
 
 #[test]
-#[ignore = "slow: .ci/run slow-tests"]
+#[ignore = "long: .ci/long plants"]
 fn blocked_disruption_is_found() {
     BLOCKED.is_found();
 }
 
 #[test]
-#[ignore = "slow: .ci/run slow-tests"]
+#[ignore = "long: .ci/long plants"]
 fn requests_of_daemon_sets_are_found() {
     DAEMONS.is_found();
 }
 
 #[test]
-#[ignore = "slow: .ci/run slow-tests"]
+#[ignore = "long: .ci/long plants"]
 fn replicas_outside_office_hours_are_found() {
     OFFICE.is_found();
 }
 
 #[test]
-#[ignore = "slow: .ci/run slow-tests"]
+#[ignore = "long: .ci/long plants"]
 fn saving_behind_spot_is_found() {
     BEHIND_SPOT.is_found();
 }

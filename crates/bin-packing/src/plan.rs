@@ -146,7 +146,7 @@ impl<'c> Repacker<'c> {
                 for &(item, number) in &content {
                     left[item as usize] -= number;
                 }
-                bins.push(PackedBin { bin: self.cheapest_for(bin, &content), content: content });
+                bins.push(PackedBin { bin: self.cheapest_for(bin, &content), content });
             }
         }
         let mut unlimited = Effort { steps: u64::MAX, go_on: &mut || true };

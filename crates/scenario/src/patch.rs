@@ -22,7 +22,7 @@ pub fn patch(name: &str, text: &str, before: &[&Content], after: &[&Content]) ->
     let nodes = tree::parse(&source, &Variables::new(), &Limits::default()).ok()?;
     // A file that several policies name is read for each.
     let count = nodes.len();
-    if count == 0 || before.len() % count != 0 || before.len() != after.len() {
+    if count == 0 || !before.len().is_multiple_of(count) || before.len() != after.len() {
         return None;
     }
     let (before, after) = (&before[..count], &after[..count]);

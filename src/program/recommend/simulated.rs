@@ -29,6 +29,9 @@ fn adds_spot(lever: &Lever, level: usize) -> bool {
 /// What a setting costs that makes no scenario: more than any that does.
 const UNUSABLE: f64 = 1e15;
 
+/// For each lever its place in another problem, and the places of its levels there.
+type LeverPlaces = Vec<(usize, Vec<usize>)>;
+
 /// A scenario under search.
 pub(super) struct Simulated<'a> {
     asked: &'a Recommend,
@@ -41,7 +44,7 @@ pub(super) struct Simulated<'a> {
     scenarios: RefCell<BTreeMap<Choice, Option<Arc<Scenario>>>>,
     points: RefCell<BTreeMap<(Choice, u64), Point>>,
     /// The problem that this is a part of, with the place of each lever and of each of its levels there.
-    of: Option<(&'a Simulated<'a>, Vec<(usize, Vec<usize>)>)>,
+    of: Option<(&'a Simulated<'a>, LeverPlaces)>,
 }
 
 /// The end of the label of a level that adds a NodePool with Spot.

@@ -45,7 +45,7 @@ impl GroupSpec {
         }
         Self {
             name: group.name,
-            zones: zones,
+            zones,
             min: group.min_size,
             max: group.max_size,
             instance_types: group.instance_types.clone(),

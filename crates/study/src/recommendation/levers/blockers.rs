@@ -198,7 +198,7 @@ fn without(known: &BaselineFacts<'_>, kind: &str, name: &str) -> Setting {
     let path = ["spec", "template", "metadata", "annotations"];
     let stated = path.iter().try_fold(object, |item, key| item.get(key));
     let value = |key: &str| stated.and_then(|item| item.get(key)).and_then(Content::as_text);
-    let is_stated = |key: &&&str| value(**key).is_some_and(|value| (value == "false") == (**key == ANNOTATIONS[3]));
+    let is_stated = |key: &&&str| value(key).is_some_and(|value| (value == "false") == (**key == ANNOTATIONS[3]));
     let remove = |key: &&str| {
         let path = format!("{kind}[{name}].spec.template.metadata.annotations[{key}]");
         (path, Value::Null.to_string())

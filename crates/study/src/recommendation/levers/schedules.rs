@@ -16,7 +16,7 @@ use quiet::{Window, profile, windows};
 /// Levers of ScaledObjects that need no replica while no trigger is active, and of Deployments with quiet hours.
 pub(super) fn levers(known: &BaselineFacts<'_>, all: &mut Vec<Lever>) {
     let manifests = &known.policy.manifests;
-    all.extend(manifests.scaled_objects.iter().filter_map(|object| to_zero(object)));
+    all.extend(manifests.scaled_objects.iter().filter_map(to_zero));
     let deployments: Vec<&Deployment> =
         manifests.deployments.iter().filter(|deployment| deployment.template.priority >= 0).collect();
     let names: Vec<String> = deployments.iter().map(|deployment| deployment.name.to_string()).collect();
