@@ -104,8 +104,8 @@ fn what_fargate_does_not_run_is_named() {
         change(&mut plain);
         unsupported(&plain, false)
     };
-    assert_eq!(with(&|own| own.host_network = true), Some(Unsupported::HostNetwork));
-    assert_eq!(with(&|own| own.containers[0].privileged = true), Some(Unsupported::Privileged));
+    assert_eq!(with(&|pod| pod.host_network = true), Some(Unsupported::HostNetwork));
+    assert_eq!(with(&|pod| pod.containers[0].privileged = true), Some(Unsupported::Privileged));
     let gpu = |pod_spec: &mut PodSpec| pod_spec.containers[0].requests.set(ResourceName::NVIDIA_GPU, 1);
     assert_eq!(with(&gpu), Some(Unsupported::Device));
     let select = |key: Symbol, value: &'static str| {
