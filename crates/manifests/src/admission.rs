@@ -98,7 +98,7 @@ pub(super) fn limit_range<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Res
     Ok(range)
 }
 
-/// Sets what `own` lacks.
+/// Sets what `resources` lacks.
 fn fill(resources: &mut Resources, others: &Resources) {
     for (name, amount) in others.iter() {
         if resources.find(name).is_none() {

@@ -47,7 +47,7 @@ pub fn opportunities(summary: &Summary, command: &str) -> Vec<Opportunity> {
     }
     if cost.unused.amount > 0.0 {
         let words = "Unused reservations and commitments".to_owned();
-        let command = Some(with("recommend", " --levers commitments"));
+        let command = Some(with("recommend", " --levers unused-commitments"));
         all.push(Opportunity { words, per_month: per_month(cost.unused.amount), command });
     }
     let support = item(&[BillItem::ExtendedSupport.name()]);
@@ -63,7 +63,8 @@ pub fn opportunities(summary: &Summary, command: &str) -> Vec<Opportunity> {
             "Volumes: {} of the bill. Smaller root volumes, or gp3 in place of gp2, cost less",
             format::percent(volumes / cost.total)
         );
-        all.push(Opportunity { words, per_month: per_month(volumes), command: None });
+        let command = Some(with("recommend", " --levers volumes"));
+        all.push(Opportunity { words, per_month: per_month(volumes), command });
     }
     let on_demand: f64 =
         cost.by_capacity_type.iter().filter(|part| part.name == "on-demand").map(|part| part.amount).sum();
@@ -81,7 +82,8 @@ pub fn opportunities(summary: &Summary, command: &str) -> Vec<Opportunity> {
             "Cross-zone transfer: {} of the bill. `trafficDistribution: PreferClose` on Services keeps requests in their zone",
             format::percent(zones / cost.total)
         );
-        all.push(Opportunity { words, per_month: per_month(zones), command: None });
+        let command = Some(with("recommend", " --levers topology-routing,zones"));
+        all.push(Opportunity { words, per_month: per_month(zones), command });
     }
     all.sort_by(|a, b| b.per_month.unwrap_or(0.0).total_cmp(&a.per_month.unwrap_or(0.0)));
     all.truncate(SHOWN);

@@ -428,7 +428,7 @@ fn matches_own_affinity(shape: &PodShape) -> bool {
     shape.required_affinity.iter().all(|term| term.matches(shape))
 }
 
-/// What a pod of shape `other` means to pods of shape `own`; `None` if it counts in nothing.
+/// What a pod of shape `other` means to pods of shape `pod_shape`; `None` if it counts in nothing.
 ///
 /// Source: Kubernetes 1.36 `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go` and `scoring.go`
 /// (`processExistingPod`), `podtopologyspread/common.go` (`countPodsMatchSelector`).

@@ -40,7 +40,7 @@ pub fn confidence(looks: usize) -> f64 {
     1.0 - WRONG / looks.max(1) as f64
 }
 
-/// A figure of `own` less that of `base`, whose points are in the same order of seeds, over the seeds that both have; `None` where neither
+/// A figure of `points` less that of `base`, whose points are in the same order of seeds, over the seeds that both have; `None` where neither
 /// had anything to measure.
 pub(super) fn difference(base: &[&Point], points: &[&Point], figure: usize, confidence: f64) -> Option<Estimate> {
     let value = |point: &&Point| point.figures.get(figure).copied().flatten();

@@ -48,7 +48,7 @@ pub(super) fn lay_over<'s>(
     Ok(())
 }
 
-/// The profiles of a policy's `own` ClusterConfigs, beside those that it states or has of the scenario: one takes the place of that of its
+/// The profiles of a policy's ClusterConfigs, next to those that it states or has of the scenario: one takes the place of that of its
 /// name in the scenario's ClusterConfigs, as an object does that is applied again. A policy that states that it has none has none.
 ///
 /// # Errors

@@ -71,9 +71,9 @@ pub fn limits(today: &Point) -> Vec<Limit> {
 /// Objectives that speak of replicas that are missing, by their names.
 const OF_AVAILABILITY: [&str; 2] = ["unavailable_pod_minutes", "at_zero"];
 
-/// That clearly more replicas are missing in the runs `own` than in those of `today` with the same seeds, where there are objectives and none of
+/// That clearly more replicas are missing in the runs `points` than in those of `today` with the same seeds, where there are objectives and none of
 /// them speaks of that: then it is not kept as it is today.
-pub fn missing_more(today: &[Point], this_points: &[Point]) -> Option<String> {
+pub fn missing_more(today: &[Point], points: &[Point]) -> Option<String> {
     let objectives = &today.first()?.objectives;
     if objectives.is_empty() || objectives.iter().any(|stated| OF_AVAILABILITY.contains(&stated.name.as_str())) {
         return None;
@@ -81,7 +81,7 @@ pub fn missing_more(today: &[Point], this_points: &[Point]) -> Option<String> {
     let values = |points: &[Point]| -> Option<Vec<f64>> {
         points.iter().map(|point| figure(point, "unavailable_pod_minutes")).collect()
     };
-    let (before, after) = (values(today)?, values(this_points)?);
+    let (before, after) = (values(today)?, values(points)?);
     let least = (mean(&before)? * 0.1).max(5.0);
     let difference = Paired::new(&before, &after)?.difference;
     let amount = |values: &[f64]| mean(values).map_or_else(String::new, |mean| objective(POD_MINUTES, mean));

@@ -39,7 +39,7 @@ impl Workers {
         self.passes.at_once = at_once;
     }
 
-    /// Takes up an autoscaler that is due now and whose pass takes `own` besides the wait for metrics: when it has its metrics.
+    /// Takes up an autoscaler that is due now and whose pass takes `duration` besides the wait for metrics: when it has its metrics.
     pub(super) fn take_up(&mut self, now: SimTime, duration: SimDuration) -> SimTime {
         let Some(free_at) = self.free_at.iter_mut().min() else { return now };
         let begin = now.max(*free_at);
