@@ -111,7 +111,9 @@ impl Plant {
         assert!(second.is_some() == is_second && advice == Advice::Change, "{shown}");
         assert!(answer.effort.used <= 400, "{shown}");
         assert!(changes.iter().any(|change: &Change| change.lever == self.lever), "{shown}");
-        let written = folder.join("scenario.yaml");
+        // Commitments are no setting of a policy: with them the whole change is a scenario of its own.
+        let whole = folder.join("after.yaml");
+        let written = if whole.exists() { whole } else { folder.join("scenario.yaml") };
         let [planted, undone, found] =
             [(self.file(), &[][..], "today"), (self.file(), self.undo, "today"), (written, &[], self.policy)]
                 .map(|(file, set, policy)| costs(&file, set, policy));

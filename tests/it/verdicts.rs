@@ -85,7 +85,10 @@ fn policy_with_waiting_messages_is_not_cheaper() {
 #[ignore = "slow: .ci/run slow-tests"]
 fn comparison_discloses_estimated_prices_and_missing_interruptions() {
     let (out, page) = compared(&place(POLICIES), &["--policies", "small,spot"]);
-    assert!(out.starts_with("two-pods: spot is ") && out.contains("\nsmall and spot, 6 replications, seeds 7 to 12\n"), "{out}");
+    assert!(
+        out.starts_with("two-pods: spot is ") && out.contains("\nsmall and spot, 6 replications, seeds 7 to 12\n"),
+        "{out}"
+    );
     let estimated = row(&out, "of it at estimated prices");
     assert!(estimated.len() == 3 && estimated[1] != estimated[2] && estimated[2].contains(" %"), "{out}");
     assert!(out.contains("\nEstimated prices make up a large part of the cost ("), "{out}");
