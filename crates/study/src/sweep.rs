@@ -154,7 +154,7 @@ pub(super) fn nobody_waits(figure: usize, mean: impl Fn(&str) -> Option<f64>) ->
     (is_of_waits && mean("pods_pending") == Some(0.0)).then_some(0.0)
 }
 
-/// Sums up the points of a sweep, of which all are there but those of settings that were [knocked out](super::knockout). `cost` is the number of
+/// Sums up the points of a sweep, of which all are there but those of settings that were [knocked out](super::racing). `cost` is the number of
 /// the figure by which a setting is cheap, `latency` that of the figure to hold it against.
 pub fn sweep(
     about: About,
