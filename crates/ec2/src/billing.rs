@@ -79,7 +79,7 @@ impl NonComputeUsage {
 }
 
 /// The bill for everything up to `end`, when whatever still runs stops being counted.
-pub fn bill(ec2: &mut Ec2, end: SimTime, beside: &NonComputeUsage) -> Bill {
+pub fn bill(ec2: &mut Ec2, end: SimTime, non_compute: &NonComputeUsage) -> Bill {
     let settings = ec2.settings().billing.clone();
     let mut listed = Listed::from_region(ec2.region());
     let currency = ec2.region().currency;
@@ -93,18 +93,18 @@ pub fn bill(ec2: &mut Ec2, end: SimTime, beside: &NonComputeUsage) -> Bill {
         ends.push(lines.len());
     }
     lines.extend(reserved.lines());
-    let of_fargate = beside.fargate.as_ref();
+    let of_fargate = non_compute.fargate.as_ref();
     let of_fargate = of_fargate.map_or_else(Vec::new, |fargate| fargate::lines(fargate, &mut listed, end));
     let on_fargate = of_fargate.iter().map(|line| line.amount).sum();
-    let mut net = net_compute(ec2, &instances, (&ends, &mut lines, on_fargate), &reserved, (end, beside));
-    let managed = beside.managed.lines(ec2.region(), &instances, end);
+    let mut net = net_compute(ec2, &instances, (&ends, &mut lines, on_fargate), &reserved, (end, non_compute));
+    let managed = non_compute.managed.lines(ec2.region(), &instances, end);
     if let Some(net) = &mut net {
         net.extend_from_slice(&managed);
     }
     lines.extend(managed);
     lines.extend(of_fargate);
     let of_compute = lines.len();
-    lines.extend(beside_compute(ec2, &instances, &mut listed, (end, beside)));
+    lines.extend(non_compute_lines(ec2, &instances, &mut listed, (end, non_compute)));
     if let Some(net) = &mut net {
         net.extend_from_slice(&lines[of_compute..]);
         net::discount(settings.discount, net);
@@ -115,7 +115,7 @@ pub fn bill(ec2: &mut Ec2, end: SimTime, beside: &NonComputeUsage) -> Bill {
         let fee = |instance| while_running(BillItem::NodeFee, instance, end, (settings.node_fee, PriceQuality::Own));
         lines.extend(instances.iter().filter_map(fee));
     }
-    lines.extend(other::lines(&settings, &beside.traffic, end));
+    lines.extend(other::lines(&settings, &non_compute.traffic, end));
     let mut bill = match net {
         Some(mut net) => {
             net.extend_from_slice(&lines[charged..]);
@@ -129,23 +129,23 @@ pub fn bill(ec2: &mut Ec2, end: SimTime, beside: &NonComputeUsage) -> Bill {
 }
 
 /// Lines for volumes, CPU credits, addresses, the control plane and the network.
-fn beside_compute(
+fn non_compute_lines(
     ec2: &Ec2,
     instances: &[Instance],
     listed: &mut Listed,
-    (end, beside): (SimTime, &NonComputeUsage),
+    (end, non_compute): (SimTime, &NonComputeUsage),
 ) -> Vec<BillLine> {
     let billing = &ec2.settings().billing;
     let volumes = ListedVolumes::new(ec2.region().volumes, billing.volume_per_month, listed.is_known());
     let mut lines = Vec::with_capacity(instances.len() + 16);
     lines.extend(instances.iter().filter_map(|instance| root_volume(instance, end, (volumes, listed))));
-    lines.extend(disks::lines(&beside.disks, volumes, listed, end));
-    lines.extend(surplus(&beside.surplus, instances, listed, end));
+    lines.extend(disks::lines(&non_compute.disks, volumes, listed, end));
+    lines.extend(surplus(&non_compute.surplus, instances, listed, end));
     lines.extend(instances.iter().filter_map(|instance| public_address(ec2, instance, listed, end)));
-    lines.extend(support::lines(billing.control_plane, &beside.extended, listed, end));
-    lines.extend(eks_fees::lines(&billing.eks, &beside.eks, (ec2.region().name.as_str(), listed), end));
-    let on_fargate = beside.fargate.as_ref().map_or(&[][..], |(pods, _)| pods);
-    lines.extend(network::lines((ec2, on_fargate), &billing.network, (&beside.traffic, listed), end));
+    lines.extend(support::lines(billing.control_plane, &non_compute.extended, listed, end));
+    lines.extend(eks_fees::lines(&billing.eks, &non_compute.eks, (ec2.region().name.as_str(), listed), end));
+    let on_fargate = non_compute.fargate.as_ref().map_or(&[][..], |(pods, _)| pods);
+    lines.extend(network::lines((ec2, on_fargate), &billing.network, (&non_compute.traffic, listed), end));
     lines
 }
 
@@ -157,7 +157,7 @@ fn net_compute(
     instances: &[Instance],
     (ends, lines, on_fargate): (&[usize], &mut Vec<BillLine>, Money),
     reserved: &ReservedLives,
-    (end, beside): (SimTime, &NonComputeUsage),
+    (end, non_compute): (SimTime, &NonComputeUsage),
 ) -> Option<Vec<BillLine>> {
     let billing = &ec2.settings().billing;
     let is_spread = billing.discount > 0
@@ -167,11 +167,11 @@ fn net_compute(
     if !is_spread {
         return None;
     }
-    let (coverage, fees) = commitments(ec2, instances, reserved, end, beside);
+    let (coverage, fees) = commitments(ec2, instances, reserved, end, non_compute);
     let starts = std::iter::once(0).chain(ends.iter().copied());
     let lives = instances.iter().zip(starts.zip(ends).map(|(from, &to)| &lines[from..to]));
     let mut net = net::compute(lives, reserved, instances, &coverage);
-    if let Some((pods, prices)) = &beside.fargate {
+    if let Some((pods, prices)) = &non_compute.fargate {
         net.extend(fargate::net_lines(pods, prices, &coverage, end));
     }
     if !billing.commitments.is_empty() {
@@ -378,27 +378,28 @@ fn commitments(
     instances: &[Instance],
     reserved: &ReservedLives,
     end: SimTime,
-    beside: &NonComputeUsage,
+    non_compute: &NonComputeUsage,
 ) -> (Coverage, Fees) {
     let bought = &ec2.settings().billing.commitments;
-    let fargate = beside.fargate.as_ref().filter(|_| bought.plans.iter().any(|plan| plan.fargate_discount.is_some()));
+    let fargate =
+        non_compute.fargate.as_ref().filter(|_| bought.plans.iter().any(|plan| plan.fargate_discount.is_some()));
     let pods = fargate.map_or(0, |(pods, _)| pods.len());
     let mut coverage = Coverage::new(instances.len(), ec2.settings().reservations.len(), pods, bought.qualities());
     let mut fees = Fees::default();
     let is_on_demand = |(_, instance): &(usize, &Instance)| instance.pool.capacity_type != well_known::SPOT;
     let on_demand: Vec<(usize, &Instance)> = instances.iter().enumerate().filter(is_on_demand).collect();
     let mut from = SimTime::ZERO;
-    let mut to = SimTime::ZERO + (HOUR - beside.into_hour);
+    let mut to = SimTime::ZERO + (HOUR - non_compute.into_hour);
     while from < end && !bought.is_empty() {
         to = to.min(end);
         let running: Vec<(usize, Stretch, Usage)> = on_demand
             .iter()
             .filter_map(|&(number, instance)| {
                 let (number, stretch, usage) = usage_within(number, instance, reserved, from, to)?;
-                Some((number, stretch, Usage { platform: beside.platform(instance), ..usage }))
+                Some((number, stretch, Usage { platform: non_compute.platform(instance), ..usage }))
             })
             .collect();
-        let held: Vec<(usize, Usage)> = reserved.usage((from, to), |guest| beside.platform(&instances[guest]));
+        let held: Vec<(usize, Usage)> = reserved.usage((from, to), |guest| non_compute.platform(&instances[guest]));
         let on_fargate: Vec<(usize, Stretch, Usage)> =
             fargate.map_or_else(Vec::new, |(pods, prices)| fargate::usage(pods, prices, (from, to)).collect());
         let of_instances = running.iter().map(|pair| pair.2).chain(held.iter().map(|pair| pair.1));

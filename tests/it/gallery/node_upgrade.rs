@@ -20,7 +20,7 @@ fn took(run: &Run) -> String {
 }
 
 #[test]
-fn upgrade_takes_longest_by_default_and_moves_pods_least_by_green() {
+fn node_upgrade_rows_match_the_readme() {
     let runs: [Run; 4] = runs("node-upgrade");
     has_rows("node-upgrade", &runs, |run| {
         let churn = &run.summary.churn;

@@ -218,7 +218,7 @@ fn backoff_ignores_repeated_and_forgets_old_failures() {
     assert_eq!(backoff.fail(name, millis(0)), millis(1_000));
     assert!(backoff.holds(name, millis(999)) && !backoff.holds(name, millis(1_001)));
     assert_eq!(backoff.fail(name, millis(1_001)), millis(3_001));
-    assert_eq!(backoff.fail(name, millis(2_001)), millis(4_001), "counted anew, no longer");
+    assert_eq!(backoff.fail(name, millis(2_001)), millis(4_001), "counted from the beginning, no longer");
     backoff.forget_stale(millis(2_001) + minutes(180));
     assert_eq!(backoff.fail(name, millis(2_002) + minutes(180)), millis(6_002) + minutes(180), "still known");
     backoff.forget_stale(START + minutes(400));

@@ -152,14 +152,14 @@ impl PriceOrders {
             return;
         }
         self.by_types.clear();
-        // Where all have changed, whoever asks next sorts them anew: not every set is asked about again.
-        let anew = types.len() == table.types.len();
+        // Where all have changed, whoever asks next sorts them from_scratch: not every set is asked about again.
+        let from_scratch = types.len() == table.types.len();
         let by_on_demand = setup.behaviour().orders_by_on_demand;
         self.by_set.retain(|&(item, set), by_price| {
-            if item == position && !anew {
+            if item == position && !from_scratch {
                 by_price.renew(types.iter().map(|&index| ranked(table, set, index, by_on_demand)).collect());
             }
-            item != position || !anew
+            item != position || !from_scratch
         });
     }
 }

@@ -167,7 +167,7 @@ fn nodes_at(changes: &BTreeMap<SimTime, (i64, f64)>, at: SimTime) -> i64 {
     changes.range(..=at).map(|(_, (more, _))| more).sum()
 }
 
-/// Adds a span with so many additional nodes of all that cost this rate together.
+/// Adds a span, with the number of additional nodes and their joint hourly rate.
 fn add(hours: &mut f64, cost: &mut f64, (extra, count, rate): (i64, i64, f64), span: SimDuration) {
     if extra > 0 && count > 0 {
         let item = extra as f64 * span.as_secs_f64() / HOUR_SECONDS;

@@ -60,7 +60,7 @@ pub(super) fn conclude(
     let in_cores: Vec<ObjectName> = in_cores.into_iter().map(|id| context.world.workload(id).name).collect();
     let queues = queues(&mut context, end);
     let into_hour = SimDuration::from_secs(scenario.start.as_second().rem_euclid(3_600));
-    let beside = NonComputeUsage {
+    let non_compute = NonComputeUsage {
         into_hour,
         traffic: ancillary_usage::traffic(&context, &answered, end),
         disks: context.disks().to_vec(),
@@ -71,16 +71,16 @@ pub(super) fn conclude(
         windows: windows_nodes(&context),
         fargate: policy.fargate.is_some().then(|| (context.fargate_pods().to_vec(), context.fargate_prices())),
     };
-    let bill = billing::bill(&mut context.ec2, end, &beside);
-    let surcharge = ancillary_usage::without_surcharge(&context, &beside.extended);
+    let bill = billing::bill(&mut context.ec2, end, &non_compute);
+    let surcharge = ancillary_usage::without_surcharge(&context, &non_compute.extended);
     surcharge.into_iter().for_each(|text| warnings.add(&outcome::CONTROL_PLANE_SURCHARGE, text));
-    ancillary_usage::support_dates(&context, &beside.extended)
+    ancillary_usage::support_dates(&context, &non_compute.extended)
         .into_iter()
         .for_each(|text| warnings.add(&outcome::SUPPORT_DATES, text));
-    ancillary_usage::capabilities_without_items(&context, &beside.eks)
+    ancillary_usage::capabilities_without_items(&context, &non_compute.eks)
         .into_iter()
         .for_each(|text| warnings.add(&outcome::CAPABILITY_ITEMS, text));
-    ancillary_usage::capability_prices(&context, &beside.eks)
+    ancillary_usage::capability_prices(&context, &non_compute.eks)
         .into_iter()
         .for_each(|text| warnings.add(&outcome::CAPABILITY_PRICES, text));
     ancillary_usage::not_billed(&context, &bill)
@@ -122,7 +122,7 @@ pub(super) fn conclude(
     for (sample, spent) in record.samples.iter_mut().zip(billing::over_time(&bill, &instants, end)) {
         (sample.cost_rate, sample.cost) = (spent.rate, spent.amount);
     }
-    for &(node, bytes) in &beside.traffic.pulled {
+    for &(node, bytes) in &non_compute.traffic.pulled {
         record.nodes[node.index()].image_bytes = bytes;
     }
     Outcome { about, record, bill, requests, queues, objects, warnings, event_hash }
