@@ -112,7 +112,7 @@ def test_rightsize_recommend_and_backtest(shop: Path, tmp_path: Path) -> None:
     [
         (lambda: nodecast.diff("nowhere.yaml", set={"seed": 2}), nodecast.Error, "no such file"),
         (lambda: nodecast.diff(STORM, set={"durations": "1m"}), nodecast.Error, "durations"),
-        (lambda: nodecast.recommend(STORM, simulations=1), nodecast.Error, "150"),
+        (lambda: nodecast.recommend(STORM, simulations=1), nodecast.Error, "40"),
         (lambda: nodecast.check("nowhere.json"), nodecast.Error, "cannot read the baseline"),
         (lambda: nodecast.observe("out", "http://127.0.0.1:1", answers="nowhere"), nodecast.Error, "."),
     ],
