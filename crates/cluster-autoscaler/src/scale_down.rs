@@ -360,8 +360,8 @@ impl ScaleDown<'_> {
             requests: self.snapshot.requests(pod),
             view: self.snapshot.observed_pod(pod).map(|at| &self.seen.pods[at]),
         };
-        let pods: Vec<PodOnNode<'_>> = self.snapshot.node(at).pods.iter().map(on_node).collect();
-        let found = utilization(&node.labels, &node.allocatable, &pods, left_out, self.seen.now);
+        let pods = self.snapshot.node(at).pods.iter().map(on_node);
+        let found = utilization(&node.labels, &node.allocatable, pods, left_out, self.seen.now);
         let Some(found) = found else { return (Some(Reason::UnexpectedError), None) };
         let needed = self.threshold(node).is_some_and(|threshold| found.share > threshold);
         (needed.then_some(Reason::NotUnderutilized), Some(found))

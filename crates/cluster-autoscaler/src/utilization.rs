@@ -4,6 +4,8 @@
 //!
 //! Deviation: dynamic resource claims do not count in the utilisation of a node.
 
+use std::sync::LazyLock;
+
 use super::drainability::is_long_terminating;
 use super::quotas::GPU_LABEL;
 use super::view::{PodTraits, PodView};
@@ -44,7 +46,9 @@ pub struct LeftOut {
 
 /// Whether a node has the label that the AWS provider takes for that of GPUs. EKS does not set it.
 pub fn has_gpu_label(labels: &Labels) -> bool {
-    labels.get(Symbol::new(GPU_LABEL)).is_some()
+    // Asked about every node of every iteration.
+    static LABEL: LazyLock<Symbol> = LazyLock::new(|| Symbol::new(GPU_LABEL));
+    labels.get(*LABEL).is_some()
 }
 
 /// Whether a node is judged by its GPUs: it has their label, or offers some of NVIDIA.
@@ -55,10 +59,10 @@ pub fn has_gpu(labels: &Labels, allocatable: &Resources) -> bool {
 }
 
 /// A node's utilisation; `None` if its allocatable resources do not allow one to be worked out.
-pub fn utilization(
+pub fn utilization<'a>(
     labels: &Labels,
     allocatable: &Resources,
-    pods: &[PodOnNode<'_>],
+    pods: impl Iterator<Item = PodOnNode<'a>>,
     left_out: LeftOut,
     now: SimTime,
 ) -> Option<Utilization> {
@@ -67,32 +71,39 @@ pub fn utilization(
         // A GPU that is not ready is not used.
         let share = match allocatable.get(gpu) {
             0 => 0.0,
-            _ => share_of(gpu, allocatable, pods, left_out, now)?,
+            _ => shares([gpu], allocatable, pods, left_out, now)?[0],
         };
         return Some(Utilization { resource: gpu, share, cpu: None, memory: None });
     }
-    let cpu = share_of(ResourceName::CPU, allocatable, pods, left_out, now)?;
-    let memory = share_of(ResourceName::MEMORY, allocatable, pods, left_out, now)?;
+    let [cpu, memory] = shares([ResourceName::CPU, ResourceName::MEMORY], allocatable, pods, left_out, now)?;
     let (resource, share) = if cpu > memory { (ResourceName::CPU, cpu) } else { (ResourceName::MEMORY, memory) };
     Some(Utilization { resource, share, cpu: Some(cpu), memory: Some(memory) })
 }
 
-fn share_of(
-    resource: ResourceName,
+/// The share of each of these resources that the pods request.
+fn shares<'a, const N: usize>(
+    resources: [ResourceName; N],
     allocatable: &Resources,
-    pods: &[PodOnNode<'_>],
+    pods: impl Iterator<Item = PodOnNode<'a>>,
     left_out: LeftOut,
     now: SimTime,
-) -> Option<f64> {
-    let offered = allocatable.find(resource).filter(|&amount| amount != 0)?;
-    let (mut requested, mut excluded) = (0, 0);
-    for &PodOnNode { traits, requests, view } in pods {
-        let amount = requests.get(resource);
-        if (left_out.daemons && traits.is_daemon()) || (left_out.mirrors && traits.is_mirror()) {
-            excluded += amount;
-        } else if !view.is_some_and(|pod| is_long_terminating(pod, now)) {
-            requested += amount;
+) -> Option<[f64; N]> {
+    let mut offered = [0; N];
+    for (offered, &resource) in offered.iter_mut().zip(&resources) {
+        *offered = allocatable.find(resource).filter(|&amount| amount != 0)?;
+    }
+    let (mut requested, mut excluded) = ([0; N], [0; N]);
+    for PodOnNode { traits, requests, view } in pods {
+        let sums = if (left_out.daemons && traits.is_daemon()) || (left_out.mirrors && traits.is_mirror()) {
+            &mut excluded
+        } else if view.is_some_and(|pod| is_long_terminating(pod, now)) {
+            continue;
+        } else {
+            &mut requested
+        };
+        for (sum, &resource) in sums.iter_mut().zip(&resources) {
+            *sum += requests.get(resource);
         }
     }
-    Some(requested as f64 / (offered - excluded) as f64)
+    Some(std::array::from_fn(|at| requested[at] as f64 / (offered[at] - excluded[at]) as f64))
 }
