@@ -25,7 +25,8 @@ pub use answer::{
     ValueChange,
 };
 pub use commitments::{
-    ALL_FAMILIES, CurvePoint, FamilyCurve, LongerTerm, curves, dearest_family, hours, lever as commitments_lever,
+    ALL_FAMILIES, CurvePoint, FamilyCurve, LongerTerm, OnDemandTime, added_cost, curves, dearest_family, hours,
+    lever as commitments_lever, on_demand_times,
 };
 pub(crate) use levers::dearest;
 pub use levers::{BaselineFacts, Kind, Level, Lever, Requirements, Terms, levers, requirements, setting};

@@ -43,6 +43,11 @@ pub trait Problem {
         None
     }
 
+    /// The lever whose levels change the cost alone: its results follow from those of the same choice without it.
+    fn arithmetic(&self) -> Option<usize> {
+        None
+    }
+
     /// The group of levers that a lever belongs to. The best change of each group is tried closely, whatever another group saves.
     fn group(&self, lever: usize) -> usize {
         lever
@@ -94,8 +99,9 @@ const SECOND_LOOKS: [(usize, f64); 4] = [(4, 0.03), (10, 0.02), (20, 0.01), (40,
 const SECOND_CHOICE_FROM: usize = 400;
 /// Share of the search that settings drawn at random may take.
 const DRAWN: f64 = 0.15;
-/// A change that alone costs more than this share of today's cost is not tried again beside others.
-const HOPELESS: f64 = 0.03;
+/// A setting that costs more than this share of today's cost above another in one run is clearly worse; in more runs, less divided by the root
+/// of their number is enough.
+const CLEARLY: f64 = 0.03;
 /// A setting takes the place of the best only if it saves so much more, as a share of today's cost.
 const STEP: f64 = 0.001;
 
@@ -216,9 +222,15 @@ impl<'p, P: Problem> Search<'p, P> {
         self.known.len() - self.free
     }
 
-    /// How many of these simulations no earlier search has made.
+    /// How many of these simulations no earlier search has made, without those that follow from others.
     pub(super) fn cost(&self, missing: &[(Choice, u64)]) -> usize {
-        missing.iter().filter(|(choice, seed)| !self.problem.is_free(choice, *seed)).count()
+        let is_free = |choice: &Choice, seed| self.base(choice) != *choice || self.problem.is_free(choice, seed);
+        missing.iter().filter(|(choice, seed)| !is_free(choice, *seed)).count()
+    }
+
+    /// The choice that has to be simulated for the results of `choice`.
+    fn base(&self, choice: &Choice) -> Choice {
+        self.problem.arithmetic().map_or_else(|| choice.clone(), |lever| with(choice, lever, 0))
     }
 
     /// The share of what `choice` saves that its changes of `levers` save alone; 0 if it saves nothing.
@@ -300,6 +312,8 @@ impl<'p, P: Problem> Search<'p, P> {
         self.look(&open, 1)?;
         for (seeds, count) in &LOOKS[1..] {
             let half = (*count).min(open.len().div_ceil(2));
+            let today = self.today();
+            open.retain(|choice| !self.is_clearly_worse(choice, &today, seeds / 2) && self.differs(choice, seeds / 2));
             let leading = self.leading(&open, seeds / 2, open.len());
             let mut groups = BTreeSet::new();
             let saves =
@@ -341,10 +355,11 @@ impl<'p, P: Problem> Search<'p, P> {
         ranked.into_iter().take(most).map(|(_, choice)| choice).collect()
     }
 
-    /// Looks at all of `choices` with one seed, at fewer and fewer with more; those that are left.
-    fn narrow(&mut self, choices: Vec<Choice>) -> Looked<Vec<Choice>, P::Error> {
+    /// Looks at all of `choices` with one seed, at fewer and fewer with more, and at none that is clearly worse than `best`; those that are left.
+    fn narrow(&mut self, choices: Vec<Choice>, best: &Choice) -> Looked<Vec<Choice>, P::Error> {
         let mut open = choices;
         for (seeds, count) in LOOKS {
+            open.retain(|choice| seeds == 1 || !self.is_clearly_worse(choice, best, seeds / 2));
             let known =
                 if seeds == 1 { open } else { self.leading(&open, seeds / 2, count.min(open.len().div_ceil(2))) };
             self.look(&known, seeds)?;
@@ -420,6 +435,9 @@ impl<'p, P: Problem> Search<'p, P> {
         known.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
         let mut open: Vec<Choice> = known.into_iter().map(|pair| pair.1).collect();
         for (seeds, margin) in SECOND_LOOKS {
+            if open.is_empty() {
+                return Ok(false);
+            }
             self.look(std::slice::from_ref(best), seeds)?;
             let left = self.limit.saturating_sub(self.used());
             open.truncate((left / seeds).max(1));
@@ -446,17 +464,31 @@ impl<'p, P: Problem> Search<'p, P> {
         better && self.samples(choice, &numbers) != self.samples(best, &numbers)
     }
 
-    /// Whether the change that leads from `best` to `choice` costs much by itself.
+    /// Whether the change that leads from `best` to `choice` is clearly worse than today by itself, or has no effect at all.
     fn is_hopeless(&self, choice: &Choice, best: &Choice) -> bool {
         let changed = choice.iter().zip(best).position(|(choice, best)| choice != best);
         let Some(lever) = changed.filter(|lever| choice[*lever] != 0) else { return false };
-        let alone = self.standing(&with(&self.today(), lever, choice[lever]), 1);
-        alone.is_some_and(|alone| alone.saving < -HOPELESS * self.mean_today(1))
+        let (today, alone) = (self.today(), with(&self.today(), lever, choice[lever]));
+        let seeds = [KNOWN_WITH, 2, 1].into_iter().find(|seeds| self.standing(&alone, *seeds).is_some());
+        seeds.is_some_and(|seeds| self.is_clearly_worse(&alone, &today, seeds) || !self.differs(&alone, seeds))
+    }
+
+    /// Whether the first so many runs of `choice` cost clearly more than those of `other`.
+    fn is_clearly_worse(&self, choice: &Choice, other: &Choice, seeds: usize) -> bool {
+        let both = self.standing(choice, seeds).zip(self.standing(other, seeds));
+        let least = CLEARLY * self.mean_today(seeds) / libm::sqrt(seeds as f64);
+        both.is_some_and(|(standing, other)| standing.saving < other.saving - least)
+    }
+
+    /// Whether the first so many runs of `choice` differ from those of today.
+    fn differs(&self, choice: &Choice, seeds: usize) -> bool {
+        let seeds: Vec<u64> = self.seeds(seeds).collect();
+        self.samples(choice, &seeds) != self.samples(&self.today(), &seeds)
     }
 
     /// Holds settings against the best: all with one seed, those that lead with more.
     fn race(&mut self, choices: &[Choice], best: &mut Choice) -> Looked<(), P::Error> {
-        let mut open = self.narrow(choices.to_vec())?;
+        let mut open = self.narrow(choices.to_vec(), best)?;
         for (seeds, count) in [(KNOWN_WITH, LAST_LOOK), (SEEDS_MAX, 1)] {
             self.look(&open, seeds)?;
             self.look(std::slice::from_ref(best), seeds)?;
@@ -531,7 +563,8 @@ impl<'p, P: Problem> Search<'p, P> {
     /// What is not known of `choices` and of today with these seeds.
     pub(super) fn missing(&self, choices: &[Choice], seeds: &[u64]) -> Vec<(Choice, u64)> {
         let today = self.today();
-        let all = std::iter::once(&today).chain(choices);
+        let bases: Vec<Choice> = choices.iter().map(|choice| self.base(choice)).collect();
+        let all = std::iter::once(&today).chain(choices).chain(&bases);
         let wanted: BTreeSet<(Choice, u64)> =
             all.flat_map(|choice| seeds.iter().map(|seed| (choice.clone(), *seed))).collect();
         wanted.into_iter().filter(|item| !self.known.contains_key(item)).collect()
