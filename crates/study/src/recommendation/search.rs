@@ -11,6 +11,7 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::effort::Effort;
 use super::limits::{Limit, strain};
 use crate::engine::Streams;
 
@@ -65,23 +66,6 @@ pub trait Problem {
     fn simulate(&self, asked: &[(Choice, u64)]) -> Result<Vec<Sample>, Self::Error>;
 }
 
-/// How much a search may do, and what it is after.
-#[derive(Clone, Copy)]
-pub struct Effort<'e> {
-    /// Simulations, those that look again at what was chosen among them.
-    pub simulations: usize,
-    /// The first of the seeds with which settings are chosen.
-    pub first_seed: u64,
-    /// A change has to save this share of what is left to pay to be worth anybody's while.
-    pub least_saving: f64,
-    /// All changes together have surely to save this share of today's cost.
-    pub worth: f64,
-    /// Most changes in what is recommended.
-    pub changes_max: usize,
-    /// Whether there is no time for a round of the search, after which there were so many simulations.
-    pub is_late: &'e dyn Fn(usize) -> bool,
-}
-
 /// Seeds beyond which no setting is looked at while settings are chosen.
 const SEEDS_MAX: usize = 8;
 /// Seeds of the looks before the last one, and how many settings of a round get each but the first, which all get.
@@ -95,8 +79,6 @@ const LAST_LOOK: usize = 4;
 /// Seeds of the looks at all that stands beside what was chosen, and by how much of today's cost a setting may then seem dearer to be looked at
 /// with more. An objective that may be missed in a twentieth of the runs says something only of twenty runs and more.
 const SECOND_LOOKS: [(usize, f64); 4] = [(4, 0.03), (10, 0.02), (20, 0.01), (40, 0.0)];
-/// Fewer simulations than these leave nothing for a second choice.
-const SECOND_CHOICE_FROM: usize = 400;
 /// Share of the search that settings drawn at random may take.
 const DRAWN: f64 = 0.15;
 /// A setting that costs more than this share of today's cost above another in one run is clearly worse; in more runs, less divided by the root
@@ -104,46 +86,6 @@ const DRAWN: f64 = 0.15;
 const CLEARLY: f64 = 0.03;
 /// A setting takes the place of the best only if it saves so much more, as a share of today's cost.
 const STEP: f64 = 0.001;
-
-impl Effort<'_> {
-    /// Seeds with which each change is taken out of what was chosen.
-    pub fn support_seeds(&self) -> usize {
-        (self.simulations / 60).clamp(4, 12)
-    }
-
-    /// Seeds with which what is recommended is held against today.
-    pub fn confirmation_seeds(&self) -> usize {
-        (self.simulations / 15).clamp(10, 40)
-    }
-
-    /// The effort whose answer is that of a search which had to end after choosing with `used` simulations: the largest whose search takes
-    /// no more of them, between `least` and its own. Time says nothing in it, so that its answer can be had again.
-    #[must_use]
-    pub fn ended_after(self, used: usize, least: usize) -> Self {
-        let of = |simulations| Self { simulations, is_late: &|_| false, ..self };
-        let fits = |effort: &Self| effort.simulations.saturating_sub(effort.reserve()) <= used;
-        // No effort keeps more for later than this.
-        let largest = of(usize::MAX / 2).reserve();
-        let most = self.simulations.min(used.saturating_add(largest)).max(least);
-        (least..=most).rev().map(of).find(fits).unwrap_or_else(|| of(least))
-    }
-
-    /// The fewest simulations with which something can be confirmed.
-    pub fn least(&self) -> usize {
-        Self { simulations: 0, ..*self }.reserve()
-    }
-
-    /// Simulations that are kept for looking again.
-    pub fn reserve(&self) -> usize {
-        let first = self.support_seeds() * (self.changes_max + 2) * 2 + self.confirmation_seeds() * 2;
-        first + 3 * KNOWN_WITH + self.second_choice()
-    }
-
-    /// Simulations that a larger search keeps for a second choice, where the first does not keep the limits.
-    pub fn second_choice(&self) -> usize {
-        (self.simulations.saturating_sub(SECOND_CHOICE_FROM) / 3).min(8 * self.confirmation_seeds())
-    }
-}
 
 /// How a setting stands against today over some seeds.
 #[derive(Clone, Copy, PartialEq, Debug)]
