@@ -350,6 +350,7 @@ impl<'p, P: Problem> Search<'p, P> {
             }
             drawn.insert(choice);
         }
+        drawn.remove(best);
         let drawn: Vec<Choice> = drawn.into_iter().collect();
         self.race(&drawn, best)
     }
@@ -430,6 +431,9 @@ impl<'p, P: Problem> Search<'p, P> {
 
     /// Holds settings against the best: all with one seed, those that lead with more.
     fn race(&mut self, choices: &[Choice], best: &mut Choice) -> Looked<(), P::Error> {
+        if choices.is_empty() {
+            return Ok(());
+        }
         let mut open = self.narrow(choices.to_vec(), best)?;
         for (seeds, count) in [(KNOWN_WITH, LAST_LOOK), (SEEDS_MAX, 1)] {
             self.look(&open, seeds)?;
