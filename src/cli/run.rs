@@ -38,6 +38,9 @@ pub(super) struct Arguments {
     /// Maximum samples in metrics.om for per-node and per-pod series; above it they are thinned out or dropped
     #[arg(long, value_name = "N", default_value_t = open_metrics::Settings::SAMPLES_MAX)]
     open_metrics_samples: u64,
+    /// Compress the tables with gzip: pods.csv becomes pods.csv.gz
+    #[arg(long)]
+    compress: bool,
     /// Also write the summary as Markdown, for a pull request comment
     #[arg(long, value_name = "FILE")]
     summary_md: Option<PathBuf>,
@@ -59,7 +62,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         run.without_metrics();
     }
     let out = arguments.out.clone().unwrap_or_else(|| run.output_directory());
-    let directory = OutputDirectory::begin(&out).map_err(Failure::of_report)?;
+    let directory = OutputDirectory::begin(&out).map_err(Failure::of_report)?.compressing_tables(arguments.compress);
     let Some(outcome) = simulate(arguments, &run, console)? else {
         return Err(Failure::silent(Failure::INTERRUPTED));
     };

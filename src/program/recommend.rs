@@ -21,7 +21,7 @@ use crate::experiment::points::{self, Cell, Point};
 use crate::experiment::recommendation::{
     Allowance, BaselineFacts, Choice, Effort, Exclusion, FamilyCurve, Kind, Level, Lever, Reaches, Recommendation,
     Requirements, Robustness, Search, Stress, Verdict, commitments_lever, curves, dearest_family, exclude, hours,
-    largest_lines, levers, limits, requirements, setting,
+    largest_lines, levers, limits, on_demand_times, requirements, setting,
 };
 use crate::experiment::rightsizing::{Patch, Sizing, measure, observed, patches};
 use crate::report::Summary;
@@ -51,7 +51,7 @@ pub struct Request {
     #[arg(long, value_name = "NAME", visible_alias = "policies")]
     pub policy: Option<String>,
     /// Maximum simulations; the same number gives the same answer on every machine
-    #[arg(long, value_name = "N", default_value = "1000", value_parser = clap::value_parser!(u32).range(i64::from(SIMULATIONS_MIN)..=1_000_000))]
+    #[arg(long, value_name = "N", default_value = "400", value_parser = clap::value_parser!(u32).range(i64::from(SIMULATIONS_MIN)..=1_000_000))]
     pub simulations: u32,
     /// Stop searching after this time; the answer states how many simulations it is based on
     #[arg(long, value_name = "TIME", value_parser = edits::time)]
@@ -124,7 +124,7 @@ const MEASURED: u64 = 4;
 /// Spot dominates if it alone saves this share of the saving.
 const DOMINATES: f64 = 0.5;
 /// Seeds of each trial under other conditions.
-const STRESS_SEEDS: u64 = 5;
+const STRESS_SEEDS: u64 = 3;
 /// Seeds whose hours commitments are worked out from.
 const COMMITMENT_SEEDS: u64 = 3;
 /// Other conditions, at most.
@@ -180,6 +180,7 @@ impl Recommend {
             clock.measure(cells.len(), || simulate(cells, one, threads, &*watcher))
         };
         let problem = Simulated::new(&self, (levers, self.requirements(), limits(&today)), &run, threads);
+        problem.keep_today(self.seed, (today.clone(), on_demand_times(&first, &self.scenario)));
         let without = problem.without_spot();
         let effort = self.effort(&problem, &clock, without.is_some())?;
         let found = self.found(&problem, &region, effort, without.is_some())?;
@@ -454,11 +455,9 @@ impl Recommend {
         if !self.request.kinds.contains(&Kind::Commitments) || !bought.is_empty() {
             return Ok(Vec::new());
         }
-        let chosen = self.with(&problem.setting(best)).unwrap_or_else(|| self.scenario.clone());
-        let mut all = Vec::new();
-        for seed in (0..COMMITMENT_SEEDS).map(|ordinal| self.seed.wrapping_add(ordinal)) {
-            all.extend(hours(&self.outcome(&chosen, seed)?, &chosen));
-        }
+        let seeds: Vec<u64> = (0..COMMITMENT_SEEDS).map(|ordinal| self.seed.wrapping_add(ordinal)).collect();
+        let times = problem.on_demand(best, &seeds)?;
+        let all: Vec<_> = times.iter().flat_map(|times| hours(times, self.scenario.duration)).collect();
         let curves = curves(&all, region);
         let lever = commitments_lever(&curves, self.request.three_years);
         let levels = lever.levels.len() + 1;
@@ -480,7 +479,7 @@ impl Recommend {
         let seeds: Vec<u64> = verdict.seeds.iter().copied().take(STRESS_SEEDS as usize).collect();
         let of = |stress: &Stress| {
             let both = [stress.applied(&self.scenario), stress.applied(&recommended)];
-            problem.under(stress, &both, &seeds)
+            problem.under(stress, (&verdict.choice, &both), &seeds)
         };
         stresses.iter().map(of).collect()
     }

@@ -80,6 +80,8 @@ impl Studio {
         let count = threads.map_or_else(usual, usize::from);
         let pool = Pool::default();
         let served = std::thread::scope(|scope| {
+            // The page can be opened meanwhile.
+            scope.spawn(|| session.find(pool.ended()));
             for _ in 0..count {
                 scope.spawn(|| pool.work(&session));
             }

@@ -197,6 +197,41 @@ fn every_column_is_documented() {
 }
 
 #[test]
+fn compressed_tables_hold_the_same_bytes() {
+    let place = crate::cli::Place::new();
+    let run = |out: &str, more: &[&str]| {
+        let (_, err, code) =
+            place.nodecast(&[&["run", "scenario.yaml", "--quiet", "--open-metrics", "--out", out], more].concat());
+        assert_eq!(code, Some(0), "{err}");
+    };
+    run("plain", &[]);
+    run("packed", &["--compress"]);
+    let names = |folder: &str| -> BTreeSet<String> {
+        let entries = std::fs::read_dir(place.path(folder)).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    let is_table = |name: &str| [".csv", ".jsonl", ".om"].iter().any(|ending| name.ends_with(ending));
+    for name in names("plain").iter().filter(|name| is_table(name)) {
+        let plain = std::fs::read(place.path("plain").join(name)).unwrap();
+        let mut packed = Vec::new();
+        let file = std::fs::File::open(place.path("packed").join(format!("{name}.gz"))).unwrap();
+        std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(file), &mut packed).unwrap();
+        assert!(plain == packed, "{name}");
+    }
+    assert!(names("packed").iter().all(|name| !is_table(name)), "no table is written twice");
+    // The next run replaces either form, and what reads a run reads both.
+    run("packed", &[]);
+    assert_eq!(names("packed"), names("plain"));
+    run("packed", &["--compress"]);
+    let calibrated = |from: &str| {
+        let (out, err, code) = place.nodecast(&["calibrate", "scenario.yaml", "--from", from]);
+        assert_eq!(code, Some(0), "{err}");
+        out.replace(from, "run")
+    };
+    assert_eq!(calibrated("plain"), calibrated("packed"));
+}
+
+#[test]
 fn every_file_is_documented() {
     for file in TABLE_FILES.into_iter().chain([
         "replicas.svg",

@@ -87,6 +87,36 @@ fn planted_savings_are_found_and_exported() {
 }
 
 #[test]
+fn commitments_are_computed_as_a_run_bills_them() {
+    let place = Place::new();
+    let pods = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: api}\nspec:\n  replicas: 3\n  \
+                selector: {matchLabels: {app: api}}\n  template:\n    metadata: {labels: {app: api}}\n    \
+                spec: {containers: [{name: c, image: x, resources: {requests: {cpu: 700m, memory: 1Gi}}}]}\n";
+    place.put("pods.yaml", pods);
+    place.put(
+        "scenario.yaml",
+        "name: bought\nregion: eu-west-1\nstart: 2026-04-01T08:20:00Z\nduration: 3h30m\nmanifests: [pods.yaml]\n\
+         nodeGroups: [{ name: od, instanceType: c6i.xlarge, desired: 4 }]\npolicies: [{ name: own, autoscaler: static }]\n",
+    );
+    let (out, err, code) =
+        place.nodecast(&["recommend", "scenario.yaml", "--levers", "commitments", "--format", "json", "--quiet"]);
+    assert_eq!(code, Some(0), "{err}");
+    let answer: Recommendation = serde_json::from_str(&out).unwrap();
+    assert!(answer.effort.used < 20, "{} simulations", answer.effort.used);
+    let plans: Vec<String> = answer.changes[0].set.iter().map(|(path, value)| format!("{path}={value}")).collect();
+    let per_month = |set: &[&str]| {
+        let (out, err, code) =
+            place.nodecast(&[&["run", "scenario.yaml", "--format", "json", "--quiet", "--out", "out"], set].concat());
+        assert_eq!(code, Some(0), "{err}");
+        let summary: serde_json::Value = serde_json::from_str(&out).unwrap();
+        summary["cost"]["per_month"].as_f64().unwrap()
+    };
+    let saved = per_month(&[]) - per_month(&["--set", &plans[0]]);
+    let expected = answer.saves_per_month.unwrap().mean;
+    assert!(saved > 50.0 && (saved - expected).abs() < 0.001 * saved, "{saved} and {expected}");
+}
+
+#[test]
 #[ignore = "slow: .ci/run slow-tests"]
 fn inexpressible_changes_are_written_as_scenario() {
     let place = Place::new();

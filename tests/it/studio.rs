@@ -61,7 +61,20 @@ impl Studio {
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let place = line.trim().strip_prefix("http://127.0.0.1:").unwrap_or_else(|| panic!("an address, not `{line}`"));
         let (port, token) = place.split_once('/').unwrap();
-        Self { process, port: port.parse().unwrap(), token: token.trim_end_matches('/').to_owned() }
+        let token = token.trim_end_matches('/').to_owned();
+        let studio = Self { process, port: port.parse().unwrap(), token };
+        studio.wait_for_controls();
+        studio
+    }
+
+    /// The page can be opened at once; its controls follow.
+    fn wait_for_controls(&self) {
+        let begun = Instant::now();
+        let path = format!("/{}/ready", self.token);
+        while read(self.send("GET", &path, "", "")).json()["ready"] != true {
+            assert!(begun.elapsed() < Duration::from_secs(120), "no controls");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     fn connect(&self) -> TcpStream {

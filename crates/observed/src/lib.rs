@@ -8,5 +8,6 @@
 pub mod bill;
 pub mod claims;
 pub mod estimate;
+mod gzip;
 pub mod observation;
 pub mod prometheus;

@@ -16,6 +16,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
 use building::Building;
 pub use building::hold_scratch;
 pub use whole_file::write_whole;
@@ -42,6 +45,11 @@ pub const TABLE_FILES: [&str; 12] = [
     "events.jsonl",
     "metrics.om",
 ];
+
+/// Whether a file is a table, which `--compress` compresses.
+fn is_table(name: &str) -> bool {
+    [".csv", ".jsonl", ".om"].iter().any(|ending| name.ends_with(ending))
+}
 
 /// Bytes that are handed to the system together: tables have many megabytes.
 const WRITTEN_AT_ONCE: usize = 1 << 18;
@@ -107,6 +115,7 @@ pub struct OutputDirectory {
     check: fn(&Path) -> Result<(), OutputError>,
     /// The files at the target when they were checked.
     checked: Option<Stamps>,
+    compresses: bool,
 }
 
 impl OutputDirectory {
@@ -135,7 +144,7 @@ impl OutputDirectory {
             checked = stamps(&target);
             check(&target)?;
         }
-        Ok(Self { target, building, files: Mutex::default(), check, checked })
+        Ok(Self { target, building, files: Mutex::default(), check, checked, compresses: false })
     }
 
     /// Whether `begin` would refuse `target`; creates nothing.
@@ -147,11 +156,31 @@ impl OutputDirectory {
         check_replaceable(target)
     }
 
+    /// Compresses tables with gzip if `compresses`: `pods.csv` becomes `pods.csv.gz`.
+    #[must_use]
+    pub fn compressing_tables(self, compresses: bool) -> Self {
+        Self { compresses, ..self }
+    }
+
     /// Writes one file; a folder in its name is made.
     ///
     /// # Errors
     /// Whatever the system or `content` returns.
     pub fn file(&self, name: &str, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), OutputError> {
+        if self.compresses && is_table(name) {
+            return self.store(&format!("{name}.gz"), |output| {
+                // Lines come one by one, and the encoder takes long for each.
+                let encoder = GzEncoder::new(output, Compression::default());
+                let mut lines = BufWriter::with_capacity(WRITTEN_AT_ONCE, encoder);
+                content(&mut lines)?;
+                lines.into_inner().map_err(io::IntoInnerError::into_error)?.finish().map(|_| ())
+            });
+        }
+        self.store(name, content)
+    }
+
+    /// Writes one file and keeps its digest.
+    fn store(&self, name: &str, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), OutputError> {
         let digest = self.put(name, content)?;
         self.files.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), digest);
         Ok(())

@@ -111,6 +111,23 @@ impl Point {
     }
 }
 
+impl Point {
+    /// The same run with another amount added to its cost.
+    #[must_use]
+    pub fn with_added_cost(mut self, added: f64) -> Self {
+        let place = |name| super::figures::find(name).map(|(place, _)| place);
+        let Some((total, per_month)) = place("cost").zip(place("cost_per_month")) else { return self };
+        let Some(Some(cost)) = self.figures.get(total).copied() else { return self };
+        if let Some(Some(month)) = self.figures.get_mut(per_month)
+            && cost != 0.0
+        {
+            *month *= (cost + added) / cost;
+        }
+        self.figures[total] = Some(cost + added);
+        self
+    }
+}
+
 /// Nodes that never registered.
 fn never_registered(summary: &Summary) -> u64 {
     let ends = summary.nodes.terminations.iter().filter(|end| end.name == NodeEnd::NotRegistered.as_str());

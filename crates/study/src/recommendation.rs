@@ -8,6 +8,7 @@
 mod allowed;
 mod answer;
 mod commitments;
+mod effort;
 mod levers;
 mod limits;
 mod lines;
@@ -25,13 +26,15 @@ pub use answer::{
     ValueChange,
 };
 pub use commitments::{
-    ALL_FAMILIES, CurvePoint, FamilyCurve, LongerTerm, curves, dearest_family, hours, lever as commitments_lever,
+    ALL_FAMILIES, CurvePoint, FamilyCurve, LongerTerm, OnDemandTime, added_cost, curves, dearest_family, hours,
+    lever as commitments_lever, on_demand_times,
 };
+pub use effort::Effort;
 pub(crate) use levers::dearest;
 pub use levers::{BaselineFacts, Kind, Level, Lever, Requirements, Terms, levers, requirements, setting};
 pub use limits::{Limit, limits, measures, missing_more, strain};
 pub use lines::{LargeLine, LeverResult, LineLever, largest_lines};
 pub use risks::{Risk, risk};
 pub use robustness::{Robustness, Stress};
-pub use search::{Choice, Effort, Problem, Sample, Search};
+pub use search::{Choice, Problem, Sample, Search};
 pub use support::{Advice, Verdict};

@@ -1,8 +1,9 @@
 //! The scenario as the search sees it: each choice of levels is a scenario of its own, read once, and each simulation is kept.
+//! The results of commitments follow from the simulation without them.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 
@@ -11,7 +12,8 @@ use crate::experiment::axes::Setting;
 use crate::experiment::figures::find;
 use crate::experiment::points::{self, Cell, Point, PointError};
 use crate::experiment::recommendation::{
-    Choice, Kind, Lever, Limit, Problem, Requirements, Robustness, Sample, Search, Stress, measures, setting, strain,
+    Choice, Kind, Lever, Limit, OnDemandTime, Problem, Requirements, Robustness, Sample, Search, Stress, added_cost,
+    measures, on_demand_times, setting, strain,
 };
 use crate::experiment::statistics::Paired;
 use crate::program::simulations::{One, on_threads};
@@ -19,7 +21,7 @@ use crate::program::{Failure, prices};
 use crate::scenario::Scenario;
 
 /// What runs simulations side by side.
-pub(super) type Run<'r> = dyn Fn(&[Cell<'_>], &One<'_>) -> Result<Vec<(usize, Point)>, Failure> + 'r;
+pub(super) type Runner<'r> = dyn Fn(&[Cell<'_>], &One<'_>) -> Result<Vec<(usize, Point)>, Failure> + 'r;
 
 /// Whether a level of a lever adds Spot.
 fn adds_spot(lever: &Lever, level: usize) -> bool {
@@ -28,6 +30,9 @@ fn adds_spot(lever: &Lever, level: usize) -> bool {
 
 /// What a setting costs that makes no scenario: more than any that does.
 const UNUSABLE: f64 = 1e15;
+
+/// A simulation, and the nodes that commitments could cover.
+pub(super) type Run = (Point, Vec<OnDemandTime>);
 
 /// For each lever its place in another problem, and the places of its levels there.
 type LeverPlaces = Vec<(usize, Vec<usize>)>;
@@ -39,10 +44,12 @@ pub(super) struct Simulated<'a> {
     levels: Vec<usize>,
     today: Requirements,
     limits: Vec<Limit>,
-    run: &'a Run<'a>,
+    run: &'a Runner<'a>,
     threads: Option<u16>,
     scenarios: RefCell<BTreeMap<Choice, Option<Arc<Scenario>>>>,
-    points: RefCell<BTreeMap<(Choice, u64), Point>>,
+    points: RefCell<BTreeMap<(Choice, u64), Run>>,
+    /// Whether commitments change nothing but instances' part of the bill.
+    is_arithmetic: bool,
     /// The problem that this is a part of, with the place of each lever and of each of its levels there.
     of: Option<(&'a Simulated<'a>, LeverPlaces)>,
 }
@@ -62,7 +69,7 @@ impl<'a> Simulated<'a> {
     pub(super) fn new(
         asked: &'a Recommend,
         (mut levers, today, limits): (Vec<Lever>, Requirements, Vec<Limit>),
-        run: &'a Run<'a>,
+        run: &'a Runner<'a>,
         threads: Option<u16>,
     ) -> Self {
         // Its levels are found once the rest is chosen.
@@ -71,7 +78,8 @@ impl<'a> Simulated<'a> {
         let levels = levers.iter().map(|lever| lever.levels.len() + 1).collect();
         let levers = RefCell::new(levers);
         let (scenarios, points) = (RefCell::default(), RefCell::default());
-        Self { asked, levers, levels, today, limits, run, threads, scenarios, points, of: None }
+        let is_arithmetic = is_arithmetic(&asked.scenario);
+        Self { asked, levers, levels, today, limits, run, threads, scenarios, points, is_arithmetic, of: None }
     }
 
     /// The same without levers and levels that add Spot; `None` if there are none, or nothing else.
@@ -135,7 +143,36 @@ impl<'a> Simulated<'a> {
     /// The simulations of a choice with these seeds.
     pub(super) fn points(&self, choice: &Choice, seeds: &[u64]) -> Vec<Point> {
         let known = self.points.borrow();
-        seeds.iter().filter_map(|seed| known.get(&(choice.clone(), *seed)).cloned()).collect()
+        seeds.iter().filter_map(|seed| Some(known.get(&(choice.clone(), *seed))?.0.clone())).collect()
+    }
+
+    /// The On-Demand nodes of the simulations of a choice with these seeds.
+    ///
+    /// # Errors
+    /// If one of them was not run before and cannot be run.
+    pub(super) fn on_demand(&self, choice: &Choice, seeds: &[u64]) -> Result<Vec<Vec<OnDemandTime>>, Failure> {
+        self.simulate(&seeds.iter().map(|seed| (choice.clone(), *seed)).collect::<Vec<_>>())?;
+        let known = self.points.borrow();
+        Ok(seeds.iter().filter_map(|seed| Some(known.get(&(choice.clone(), *seed))?.1.clone())).collect())
+    }
+
+    /// Keeps a simulation of today.
+    pub(super) fn keep_today(&self, seed: u64, run: Run) {
+        self.points.borrow_mut().insert((vec![0; self.levels.len()], seed), run);
+    }
+
+    /// Whether `choice` differs from today in commitments alone, whose results follow from those of today.
+    fn is_paid_alone(&self, choice: &Choice) -> bool {
+        self.is_arithmetic && choice.iter().rev().skip(1).all(|level| *level == 0)
+    }
+
+    /// The choice that has to be simulated for `choice`.
+    fn base(&self, choice: &Choice) -> Choice {
+        let mut base = choice.clone();
+        if let Some(level) = base.last_mut().filter(|_| self.is_arithmetic) {
+            *level = 0;
+        }
+        base
     }
 
     /// Reads the scenarios of choices that were not read before, side by side.
@@ -158,8 +195,8 @@ impl<'a> Simulated<'a> {
         Ok(())
     }
 
-    /// Simulates scenarios with their seeds; the points come in the same order.
-    fn run(&self, asked: &[(&Scenario, u64)]) -> Result<Vec<Point>, Failure> {
+    /// Simulates scenarios with their seeds; the results come in the same order.
+    fn run(&self, asked: &[(&Scenario, u64)]) -> Result<Vec<Run>, Failure> {
         let cell = |(index, (_, seed)): (usize, &(&Scenario, u64))| Cell {
             index,
             setting: 0,
@@ -168,20 +205,39 @@ impl<'a> Simulated<'a> {
         };
         let cells: Vec<Cell<'_>> = asked.iter().enumerate().map(cell).collect();
         let catalog = self.asked.prices.catalog();
-        let found = (self.run)(&cells, &|cell| points::simulate(asked[cell.index].0, catalog, cell))?;
+        let times: Mutex<BTreeMap<usize, Vec<OnDemandTime>>> = Mutex::default();
+        let found = (self.run)(&cells, &|cell| {
+            let scenario = asked[cell.index].0;
+            let outcome = points::outcome(scenario, catalog, cell)?;
+            let of_run = on_demand_times(&outcome, scenario);
+            times.lock().unwrap_or_else(PoisonError::into_inner).insert(cell.index, of_run);
+            Ok(points::point(cell, &outcome))
+        })?;
         if found.len() < asked.len() {
             return Err(Failure::silent(Failure::INTERRUPTED));
         }
-        Ok(found.into_iter().map(|(_, point)| point).collect())
+        let mut times = times.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok(found.into_iter().map(|(index, point)| (point, times.remove(&index).unwrap_or_default())).collect())
     }
 
-    /// How both scenarios, today's and what is recommended, fare under a stress.
-    pub(super) fn under(&self, stress: &Stress, both: &[Scenario; 2], seeds: &[u64]) -> Result<Robustness, Failure> {
+    /// How both scenarios, today's and that of `choice`, fare under a stress.
+    pub(super) fn under(
+        &self,
+        stress: &Stress,
+        (choice, both): (&Choice, &[Scenario; 2]),
+        seeds: &[u64],
+    ) -> Result<Robustness, Failure> {
         let [today, item] = both;
-        let asked: Vec<(&Scenario, u64)> =
-            seeds.iter().map(|seed| (today, *seed)).chain(seeds.iter().map(|seed| (item, *seed))).collect();
-        let found = self.run(&asked)?;
-        let samples: Vec<Sample> = found.iter().map(|point| self.sample(point)).collect();
+        let with_seeds = |scenario| seeds.iter().map(move |seed| (scenario, *seed));
+        let mut asked: Vec<(&Scenario, u64)> = with_seeds(today).collect();
+        if !self.is_paid_alone(choice) {
+            asked.extend(with_seeds(item));
+        }
+        let mut found = self.run(&asked)?;
+        if self.is_paid_alone(choice) {
+            found.extend(found.clone().iter().map(|run| with_commitments(run, item)));
+        }
+        let samples: Vec<Sample> = found.iter().map(|(point, _)| self.sample(point)).collect();
         let (today, item) = samples.split_at(seeds.len());
         let costs = |samples: &[Sample]| -> Vec<f64> { samples.iter().map(|sample| sample.cost).collect() };
         let paired = Paired::new(&costs(today), &costs(item));
@@ -205,6 +261,22 @@ impl<'a> Simulated<'a> {
     }
 }
 
+/// Whether Savings Plans change nothing of a bill but what On-Demand instances cost: no discount on all of it, nothing else that covers
+/// instances, and no objective for the cost.
+fn is_arithmetic(scenario: &Scenario) -> bool {
+    let cloud = &scenario.ec2.cloud;
+    cloud.billing.discount == 0
+        && cloud.billing.commitments.is_empty()
+        && cloud.reservations.is_empty()
+        && scenario.objectives.cost.is_none()
+}
+
+/// A simulation with the commitments of `scenario`, which it did not have.
+fn with_commitments((point, times): &Run, scenario: &Scenario) -> Run {
+    let added = added_cost(times, &scenario.ec2.cloud.billing.commitments, scenario);
+    (point.clone().with_added_cost(added), times.clone())
+}
+
 impl Problem for Simulated<'_> {
     type Error = Failure;
 
@@ -218,6 +290,10 @@ impl Problem for Simulated<'_> {
 
     fn bound(&self) -> Option<usize> {
         self.levers.borrow().iter().position(|lever| lever.kind == Kind::Commitments)
+    }
+
+    fn arithmetic(&self) -> Option<usize> {
+        self.bound().filter(|_| self.is_arithmetic)
     }
 
     fn group(&self, lever: usize) -> usize {
@@ -235,16 +311,22 @@ impl Problem for Simulated<'_> {
                 .and_then(|(whole, original)| whole.points.borrow().get(&(original, *seed)).cloned());
             self.points.borrow_mut().extend(known.map(|point| ((choice.clone(), *seed), point)));
         }
-        self.read(&asked.iter().map(|(choice, _)| choice).collect())?;
+        let bases: BTreeSet<(Choice, u64)> = asked.iter().map(|(choice, seed)| (self.base(choice), *seed)).collect();
+        self.read(&asked.iter().chain(&bases).map(|(choice, _)| choice).collect())?;
         let scenarios = self.scenarios.borrow();
-        let of = |choice: &Choice| scenarios.get(choice).and_then(Option::as_deref);
+        let scenario = |choice: &Choice| scenarios.get(choice).and_then(Option::as_deref);
         let mut points = self.points.borrow_mut();
-        let is_new = |item: &&(Choice, u64)| !points.contains_key(*item);
-        let new: Vec<(&(Choice, u64), &Scenario)> =
-            asked.iter().filter(is_new).filter_map(|item| Some((item, of(&item.0)?))).collect();
+        let new = bases.iter().filter(|key| !points.contains_key(*key));
+        let new: Vec<(&(Choice, u64), &Scenario)> = new.filter_map(|key| Some((key, scenario(&key.0)?))).collect();
         let runs: Vec<(&Scenario, u64)> = new.iter().map(|(key, scenario)| (*scenario, key.1)).collect();
         points.extend(new.iter().map(|(key, _)| (*key).clone()).zip(self.run(&runs)?));
+        for key in asked.iter().filter(|key| !bases.contains(*key)) {
+            let with = points.get(&(self.base(&key.0), key.1)).zip(scenario(&key.0));
+            if let Some(run) = with.map(|(run, scenario)| with_commitments(run, scenario)) {
+                points.insert(key.clone(), run);
+            }
+        }
         let unusable = || Sample { cost: UNUSABLE, measures: vec![None; self.limits.len()] };
-        Ok(asked.iter().map(|item| points.get(item).map_or_else(unusable, |point| self.sample(point))).collect())
+        Ok(asked.iter().map(|key| points.get(key).map_or_else(unusable, |(point, _)| self.sample(point))).collect())
     }
 }

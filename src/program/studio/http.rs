@@ -282,6 +282,7 @@ async fn answer(request: Request<Incoming>, site: Site<'_, '_>, has_token: &Cell
     let query = request.uri().query().unwrap_or_default().to_owned();
     match (request.method().clone(), place.as_str()) {
         (Method::GET, "") => html(page::render(site.session)),
+        (Method::GET, "ready") => as_json(StatusCode::OK, &readiness(site.session)),
         (Method::GET, "replay") => html(page::side_by_side(site.session, &query)),
         (Method::GET, "report") => report(&query, site).await,
         (Method::POST, "run") => match body::<QueryParams>(request).await {
@@ -296,7 +297,7 @@ async fn answer(request: Request<Incoming>, site: Site<'_, '_>, has_token: &Cell
             },
             Err(refused) => refused,
         },
-        (_, "" | "replay" | "report" | "run" | "write") => {
+        (_, "" | "ready" | "replay" | "report" | "run" | "write") => {
             refusal(StatusCode::METHOD_NOT_ALLOWED, "method not allowed")
         }
         _ => refusal(StatusCode::NOT_FOUND, "not found"),
@@ -317,9 +318,20 @@ async fn body<T: DeserializeOwned>(request: Request<Incoming>) -> Result<T, Resp
     serde_json::from_slice(&bytes).map_err(|error| refusal(StatusCode::BAD_REQUEST, &error.to_string()))
 }
 
+/// How far the studio has come before the page can be used.
+fn readiness(session: &Session) -> serde_json::Value {
+    let [tried, controls] = session.tried();
+    let why = session.found().and_then(Result::err);
+    json!({ "ready": session.found().is_some(), "why": why, "tried": tried, "controls": controls })
+}
+
 fn run(asked: &QueryParams, site: Site<'_, '_>) -> Response<Reply> {
     let Site { session, pool, .. } = site;
-    let base = if asked.same_circumstances { session.controls.circumstances(&asked.values) } else { State::new() };
+    let controls = match session.ready() {
+        Ok(found) => &found.controls,
+        Err(why) => return refusal(StatusCode::SERVICE_UNAVAILABLE, &why),
+    };
+    let base = if asked.same_circumstances { controls.circumstances(&asked.values) } else { State::new() };
     let side = |state: &State| session.setting(state).map(|(setting, key)| Side { setting, key });
     match (side(&asked.values), side(&base)) {
         (Ok(side), Ok(today)) => {

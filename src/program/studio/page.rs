@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::session::Session;
+use super::session::{Findings, Session};
 use crate::report::page::data::within_script;
 use crate::report::page::{CHART_SCRIPT, CHART_STYLE, Html, STYLE, script, served_head, text};
 
@@ -15,9 +15,15 @@ const SCRIPT: [&str; 4] = [
 ];
 const BESIDE_STYLE: &str = include_str!("page/beside.css");
 const BESIDE_SCRIPT: &str = include_str!("page/beside.js");
+const OPENING_SCRIPT: &str = include_str!("page/opening.js");
 
-/// The page of a session.
+/// The page of a session; until its controls are found, one that says so.
 pub(super) fn render(session: &Session) -> String {
+    let found = match session.found() {
+        Some(Ok(found)) => found,
+        Some(Err(why)) => return opening(session, why),
+        None => return opening(session, "Simulating today's settings"),
+    };
     let mut page = Html::new();
     let scripts = [&CHART_SCRIPT[..], &SCRIPT[..]].concat();
     let name = &session.scenario.name;
@@ -26,15 +32,27 @@ pub(super) fn render(session: &Session) -> String {
     page.raw(&format!("<h1>{} <span class=\"faint\">{}</span></h1>\n", text(name), text(&session.policy)));
     page.raw(include_str!("page/studio.html"));
     page.raw("</main>\n");
-    script(&mut page, &within_script(&about(session)), &scripts);
+    script(&mut page, &within_script(&about(session, found)), &scripts);
+    page.raw("</body>\n</html>\n");
+    page.finish()
+}
+
+/// The page before the controls are found; `status` is what it waits for, or why it waits in vain.
+fn opening(session: &Session, status: &str) -> String {
+    let mut page = Html::new();
+    served_head(&mut page, &format!("{}, studio", session.scenario.name), &[STYLE], &[OPENING_SCRIPT]);
+    page.element("h1", &session.scenario.name);
+    page.element("p id=\"status\" role=\"status\"", status);
+    page.raw("<noscript><p>Reload this page in a few seconds.</p></noscript>\n</main>\n");
+    script(&mut page, "null", &[OPENING_SCRIPT]);
     page.raw("</body>\n</html>\n");
     page.finish()
 }
 
 /// What the script works with.
-fn about(session: &Session) -> Value {
+fn about(session: &Session, found: &Findings) -> Value {
     // What this program has just written it can read.
-    let mut about: Value = serde_json::from_str(&session.today).unwrap_or_else(|_| json!({}));
+    let mut about: Value = serde_json::from_str(&found.today).unwrap_or_else(|_| json!({}));
     let charts = about.get_mut("charts").map_or(Value::Null, Value::take);
     let mut put = |key: &str, value: Value| {
         if let Value::Object(entries) = &mut about {
@@ -48,8 +66,8 @@ fn about(session: &Session) -> Value {
     put("policy", json!(session.policy));
     put("seed", json!(session.seed));
     put("replications", json!(session.request.replications));
-    put("controls", json!(session.controls.all()));
-    put("warnings", json!(session.warnings.lines()));
+    put("controls", json!(found.controls.all()));
+    put("warnings", json!(found.warnings.lines()));
     put("folder", json!(session.folder().display().to_string()));
     about
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use miette::GraphicalTheme;
 use rayon::prelude::*;
@@ -73,15 +73,26 @@ pub struct Session {
     pub(super) seed: u64,
     /// The currency of every amount.
     pub(super) currency: String,
-    pub(super) controls: Controls,
-    /// What the model left out, and what the scenario's author should know.
-    pub(super) warnings: Caveats,
-    /// The curves of today, with the first seed.
-    pub(super) today: Arc<str>,
-    /// The documents of today.
-    before: Vec<Document>,
+    /// Warnings of reading the scenario.
+    warnings: Caveats,
+    /// What is found while the page waits for it, or why it cannot be found.
+    findings: OnceLock<Result<Findings, String>>,
+    /// How many controls have been tried, and how many there are to try; 0 before today has been simulated.
+    tried: [AtomicUsize; 2],
     points: Mutex<LruCache<(Key, u64), Arc<Point>>>,
     curves: Mutex<LruCache<Key, Arc<str>>>,
+}
+
+/// Today's settings: what follows from their simulation.
+#[derive(Default)]
+pub(super) struct Findings {
+    pub controls: Controls,
+    /// What the model left out, and what the scenario's author should know.
+    pub warnings: Caveats,
+    /// The curves of today, with the first seed.
+    pub today: Arc<str>,
+    /// The documents of today.
+    before: Vec<Document>,
 }
 
 pub(super) fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -98,7 +109,7 @@ pub(super) fn told(failure: &Failure) -> String {
 type Answered = (Arc<Point>, Option<Drawing>);
 
 impl Session {
-    /// Reads the scenario, simulates it once as it is today, and finds out what can be moved.
+    /// Reads the scenario. [`find`](Self::find) has to follow.
     ///
     /// # Errors
     /// If the scenario or anything that it names cannot be used.
@@ -111,41 +122,58 @@ impl Session {
             prices.catalog().region(scenario.region.as_str()).map_err(prices::unusable)?.currency.code().to_owned();
         let mut caveats = scenario.caveats();
         caveats.merge(&Caveats::from_warnings(&warnings));
-        let mut session = Self {
+        Ok(Self {
             request,
             prices,
             scenario: Arc::new(scenario),
             policy,
             seed,
             currency,
-            controls: Controls::default(),
             warnings: caveats,
-            today: Arc::from("{}"),
-            before: Vec::new(),
+            findings: OnceLock::new(),
+            tried: Default::default(),
             points: Mutex::new(LruCache::at_most(POINTS_MAX)),
             curves: Mutex::new(LruCache::at_most(CURVES_MAX)),
-        };
-        session.find_controls()?;
-        Ok(session)
+        })
     }
 
-    fn find_controls(&mut self) -> Result<(), Failure> {
-        let never = AtomicBool::new(false);
-        let outcome = self.outcome(&self.scenario, self.seed, &never)?;
-        let Some(outcome) = outcome else { return Ok(()) };
+    /// Simulates the scenario once as it is today, and finds out what can be moved, unless it becomes `unwanted`.
+    pub(super) fn find(&self, unwanted: &AtomicBool) {
+        let found = self.findings(unwanted).map_err(|error| told(&error));
+        // Nobody else finds anything.
+        let _ = self.findings.set(found);
+    }
+
+    /// What was found; `None` until it is.
+    ///
+    /// # Errors
+    /// Why it cannot be found, for people.
+    pub(super) fn found(&self) -> Option<Result<&Findings, &str>> {
+        self.findings.get().map(|found| found.as_ref().map_err(String::as_str))
+    }
+
+    /// How many controls have been tried, and how many there are to try.
+    pub(super) fn tried(&self) -> [usize; 2] {
+        [0, 1].map(|place| self.tried[place].load(Ordering::Relaxed))
+    }
+
+    fn findings(&self, unwanted: &AtomicBool) -> Result<Findings, Failure> {
+        let mut found = Findings { warnings: self.warnings.clone(), ..Findings::default() };
+        let outcome = self.outcome(&self.scenario, self.seed, unwanted)?;
+        let Some(outcome) = outcome else { return Ok(found) };
         let summary = Summary::from_outcome(&outcome);
         let today = self.keep(&Key::from(""), self.seed, &outcome);
-        self.today = data::of_one(&outcome, CURVE_POINTS).into();
-        self.warnings.merge(&today.warnings);
+        found.today = data::of_one(&outcome, CURVE_POINTS).into();
+        found.warnings.merge(&today.warnings);
         let region = self.prices.catalog().region(self.scenario.region.as_str()).map_err(prices::unusable)?;
-        self.before = self.documents(&Setting::new())?;
-        let Some(root) = self.before.first() else { return Ok(()) };
+        found.before = self.documents(&Setting::new())?;
+        let Some(root) = found.before.first() else { return Ok(found) };
         let by_workload: BTreeMap<String, f64> =
             summary.cost.by_workload.iter().map(|workload| (workload.name.clone(), workload.amount)).collect();
         let mut controls = Controls::from_basis(&Basis {
             scenario: &self.scenario,
             root: &root.content,
-            objects: &objects(&self.before),
+            objects: &objects(&found.before),
             policy: self.scenario.for_policy(Some(&self.policy))?,
             region: &region,
             outcome: &outcome,
@@ -155,15 +183,20 @@ impl Session {
         });
         let trials = controls.trials();
         let now = self.digest(&self.scenario);
+        self.tried[1].store(trials.len(), Ordering::Relaxed);
         let works = |(place, value): &(usize, String)| {
+            if unwanted.load(Ordering::Relaxed) {
+                return false;
+            }
+            self.tried[0].fetch_add(1, Ordering::Relaxed);
             let setting = controls.setting(&controls.alone(*place, value)).ok();
             let scenario = setting.and_then(|setting| self.scenario_of(&setting).ok());
             scenario.is_some_and(|scenario| self.digest(&scenario) != now)
         };
         let works: Vec<bool> = on_threads(None, || trials.par_iter().map(works).collect())?;
         controls.keep(&trials, &works);
-        self.controls = controls;
-        Ok(())
+        found.controls = controls;
+        Ok(found)
     }
 
     fn digest(&self, scenario: &Scenario) -> Option<u64> {
@@ -176,9 +209,18 @@ impl Session {
     /// # Errors
     /// Why it comes to nothing, for people.
     pub(super) fn setting(&self, state: &State) -> Result<(Setting, Key), String> {
-        let setting = self.controls.setting(state).map_err(|misfit| misfit.to_string())?;
+        let setting = self.ready()?.controls.setting(state).map_err(|misfit| misfit.to_string())?;
         let key = edits::texts(&setting).join("\n").into();
         Ok((setting, key))
+    }
+
+    /// What was found.
+    ///
+    /// # Errors
+    /// Why there is nothing yet, for people.
+    pub(super) fn ready(&self) -> Result<&Findings, String> {
+        let unready = || "the studio is still trying today's settings; try again in a moment".to_owned();
+        self.found().ok_or_else(unready)?.map_err(str::to_owned)
     }
 
     fn edits(&self, setting: &Setting) -> Result<Vec<Edit>, Failure> {
@@ -239,7 +281,7 @@ impl Session {
     ) -> Result<Option<Answered>, String> {
         let known = self.known(key, seed);
         let drawn = match (with_curves, key.is_empty()) {
-            (true, true) => Some(Arc::clone(&self.today)),
+            (true, true) => self.ready().ok().map(|found| Arc::clone(&found.today)),
             (true, false) => lock(&self.curves).get(key),
             (false, _) => None,
         };
@@ -289,7 +331,8 @@ impl Session {
     /// # Errors
     /// If the values make no scenario.
     pub(super) fn changes(&self, setting: &Setting) -> Result<Vec<ValueChange>, Failure> {
-        Ok(value_changes(&self.before, &self.documents(setting)?))
+        let before = self.ready().map(|found| found.before.as_slice()).unwrap_or_default();
+        Ok(value_changes(before, &self.documents(setting)?))
     }
 
     /// The page of a run of a setting with the first seed.

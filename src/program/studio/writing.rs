@@ -62,7 +62,7 @@ impl Session {
             let policy = free_name(&entry.name, &taken);
             taken.push(policy.clone());
             kept.push(json!({
-                "policy": policy, "name": shown(&entry.name), "changes": self.controls.words(&entry.values), "set": edits::texts(&setting),
+                "policy": policy, "name": shown(&entry.name), "changes": self.ready()?.controls.words(&entry.values), "set": edits::texts(&setting),
             }));
             let (objects, after) = (format!("{policy}.yaml"), format!("after-{policy}.yaml"));
             changes.push(Change { policy, setting, objects, after, patch: None });

@@ -10,6 +10,8 @@ use nodecast_model::text::source::{Limits, Source};
 use nodecast_model::text::tree::{Node, NodeKind, Variables, parse};
 use serde_json::Value;
 
+use crate::gzip;
+
 use super::lives::{History, Window};
 use super::values::text;
 use super::{cloud_events, karpenter_log, ledger::Ledger, log_lines, objects, run_tables};
@@ -80,13 +82,12 @@ fn cannot_read(path: &Path, error: &std::io::Error) -> InputError {
 pub(super) fn load(path: &Path) -> Result<String, InputError> {
     let name = path.display();
     let most = Limits::default().file_bytes_max as u64;
-    let length = std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?.len();
-    if length > most {
+    let bytes = gzip::read(path, most + 1).map_err(|error| cannot_read(path, &error))?;
+    if bytes.len() as u64 > most {
         return Err(
             InputError::new(format!("`{name}` is larger than {} MiB", most >> 20)).help("split it into several files")
         );
     }
-    let bytes = std::fs::read(path).map_err(|error| cannot_read(path, &error))?;
     let mut text = String::from_utf8(bytes).map_err(|_| {
         InputError::new(format!("`{name}` is not text")).help("unpack it first if it is compressed; save it as UTF-8")
     })?;

@@ -10,6 +10,8 @@ use nodecast_model::text::cells::from_csv_cell;
 use nodecast_model::text::error::InputError;
 use serde_json::Value;
 
+use crate::gzip;
+
 use super::Instant;
 use super::input::{load, unreadable_table};
 use super::ledger::{Fact, Ledger, Subject};
@@ -36,7 +38,7 @@ const COLUMNS: [(&str, Milestone); 8] = [
 
 /// Whether a folder is one of these.
 pub(super) fn is_one(directory: &Path) -> bool {
-    [NODES, OBSERVATION].iter().any(|name| directory.join(name).exists())
+    [NODES, OBSERVATION].iter().any(|name| gzip::present(&directory.join(name)).is_some())
 }
 
 /// Reads the folder.
@@ -45,8 +47,7 @@ pub(super) fn is_one(directory: &Path) -> bool {
 /// If a table that is there cannot be read.
 pub(super) fn folder(ledger: &mut Ledger, directory: &Path) -> Result<(), InputError> {
     let (start, length) = span(directory)?;
-    let nodes = directory.join(NODES);
-    let nodes = if nodes.exists() { rows(&nodes)? } else { Vec::new() };
+    let nodes = gzip::present(&directory.join(NODES)).map_or_else(|| Ok(Vec::new()), |nodes| rows(&nodes))?;
     ledger.begin(&directory.display().to_string(), "tables of a run");
     let last = nodes.iter().flat_map(|row| COLUMNS.iter().filter_map(|(column, _)| seconds(row, column)));
     let length = length.unwrap_or_else(|| last.fold(0.0, f64::max));
@@ -66,13 +67,11 @@ pub(super) fn folder(ledger: &mut Ledger, directory: &Path) -> Result<(), InputE
         ("stages.csv", stage),
     ];
     for (name, take) in tables {
-        let path = directory.join(name);
-        if path.exists() {
+        if let Some(path) = gzip::present(&directory.join(name)) {
             rows(&path)?.iter().for_each(|row| take(ledger, row, start));
         }
     }
-    let events = directory.join("events.jsonl");
-    if events.exists() {
+    if let Some(events) = gzip::present(&directory.join("events.jsonl")) {
         for line in load(&events)?.lines().filter(|line| !line.trim().is_empty()) {
             match serde_json::from_str::<Value>(line) {
                 Ok(value) => event(ledger, &value, start),

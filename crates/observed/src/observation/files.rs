@@ -7,6 +7,8 @@ use std::path::Path;
 use nodecast_model::domain::words::refusal;
 use nodecast_model::text::InputError;
 
+use crate::gzip;
+
 use super::about::{About, SCHEMA_VERSION};
 use super::tables::{self, Event, Row};
 use super::{Observation, of_run};
@@ -169,8 +171,12 @@ fn table<R: Row>(rows: &[R]) -> Option<Written<'_>> {
 
 /// The text of a file of the folder; `None` if it is not there.
 pub(super) fn text_of(folder: &Path, name: &str) -> Result<Option<String>, InputError> {
-    let path = folder.join(name);
-    match std::fs::read_to_string(&path) {
+    let plain = folder.join(name);
+    let path = gzip::present(&plain).unwrap_or(plain);
+    let text = gzip::read(&path, u64::MAX).and_then(|bytes| {
+        String::from_utf8(bytes).map_err(|error| std::io::Error::new(std::io::ErrorKind::InvalidData, error))
+    });
+    match text {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && folder.is_dir() => Ok(None),
         Err(error) => Err(InputError::new(format!("cannot read {}: {}", path.display(), refusal(&error)))),

@@ -3,7 +3,7 @@
 use super::{Basis, Control, Effect, Form, Stop};
 use crate::axes::Setting;
 use crate::domain::SimTime;
-use crate::recommendation::{Level, curves, dearest_family, hours};
+use crate::recommendation::{Level, curves, dearest_family, hours, on_demand_times};
 use crate::report::format::money;
 use crate::scenario::document::Content;
 
@@ -58,7 +58,8 @@ pub(super) fn commitments(basis: &Basis<'_>) -> Vec<Control> {
         ));
         control
     };
-    let curves = curves(&hours(basis.outcome, basis.scenario), basis.region);
+    let times = on_demand_times(basis.outcome, basis.scenario);
+    let curves = curves(&hours(&times, basis.scenario.duration), basis.region);
     curves.iter().filter(|curve| curve.best_per_hour > 0.0).map(of_family).collect()
 }
 

@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::levers::{Kind, Level, Lever};
 use crate::catalog::{PriceQuality, Region};
-use crate::cloud::commitments::WHOLE;
-use crate::domain::{SimTime, Symbol};
+use crate::cloud::billing::charge;
+use crate::cloud::commitments::{Commitments, Platform, Usage, WHOLE, cover};
+use crate::domain::{HourlyRate, Money, SimDuration, SimTime, Symbol};
 use crate::scenario::Scenario;
 use crate::simulation::Outcome;
 
@@ -93,27 +94,70 @@ pub fn dearest_family(outcome: &Outcome, end: SimTime) -> Option<Symbol> {
     sums.into_iter().max_by(|one, other| one.1.total_cmp(&other.1).then(other.0.cmp(&one.0))).map(|sum| sum.0)
 }
 
-/// The On-Demand usage of each hour of a run.
-pub fn hours(outcome: &Outcome, scenario: &Scenario) -> Vec<Hour> {
-    let whole = (scenario.duration.as_secs_f64() / 3_600.0).max(1e-9);
+/// The running time of an On-Demand instance.
+#[derive(Clone, PartialEq, Debug)]
+pub struct OnDemandTime {
+    instance_type: Symbol,
+    zone: Symbol,
+    rate: HourlyRate,
+    from: SimTime,
+    to: SimTime,
+}
+
+/// The running times of all On-Demand instances of a run.
+pub fn on_demand_times(outcome: &Outcome, scenario: &Scenario) -> Vec<OnDemandTime> {
+    let end = SimTime::ZERO + scenario.duration;
+    let nodes = outcome.record.nodes.iter();
+    let on_demand = nodes.filter(|node| node.capacity_type.is_some_and(|name| name.as_str() == "on-demand"));
+    let time = on_demand.filter_map(|node| {
+        let (instance_type, zone, from) = (node.instance_type?, node.zone?, node.running?);
+        let to = node.terminating.unwrap_or(end).min(end);
+        Some(OnDemandTime { instance_type, zone, rate: node.rate, from, to })
+    });
+    time.filter(|time| time.from < time.to).collect()
+}
+
+/// The On-Demand usage of each hour of a run of this length.
+pub fn hours(times: &[OnDemandTime], duration: SimDuration) -> Vec<Hour> {
+    let whole = (duration.as_secs_f64() / 3_600.0).max(1e-9);
     let mut hours: Vec<Hour> = vec![Hour::new(); libm::ceil(whole) as usize];
-    for node in &outcome.record.nodes {
-        let Some((kind, running)) = node.instance_type.zip(node.running) else { continue };
-        if node.capacity_type.is_none_or(|capacity_type| capacity_type.as_str() != "on-demand") {
-            continue;
-        }
-        let family = family_of(kind);
-        let end = node.terminating.unwrap_or(SimTime::ZERO + scenario.duration);
+    for time in times {
         let at = |time: SimTime| time.as_secs_f64() / 3_600.0;
-        let (from, to) = (at(running), at(end).min(whole));
+        let (from, to) = (at(time.from), at(time.to).min(whole));
         for (number, hour) in hours.iter_mut().enumerate() {
             let share = to.min(number as f64 + 1.0) - from.max(number as f64);
             if share > 0.0 {
-                *hour.entry(family).or_insert(0.0) += share * node.rate.as_f64();
+                *hour.entry(family_of(time.instance_type)).or_insert(0.0) += share * time.rate.as_f64();
             }
         }
     }
     hours
+}
+
+/// Cost that Savings Plans add to a run without commitments; negative if they save. No node depends on a plan, so no simulation is needed.
+pub fn added_cost(times: &[OnDemandTime], bought: &Commitments, scenario: &Scenario) -> f64 {
+    let hour = SimDuration::from_secs(3_600);
+    let into_hour = SimDuration::from_secs(scenario.start.as_second().rem_euclid(3_600));
+    let end = SimTime::ZERO + scenario.duration;
+    let (mut from, mut to) = (SimTime::ZERO, SimTime::ZERO + (hour - into_hour));
+    let mut added = 0.0;
+    while from < end {
+        to = to.min(end);
+        let used = |time: &OnDemandTime| Usage {
+            instance_type: time.instance_type,
+            platform: Platform::Linux,
+            zone: time.zone,
+            rate: time.rate,
+            ran: time.to.min(to).saturating_since(time.from.max(from)),
+            reserved: false,
+        };
+        let usage: Vec<Usage> = times.iter().map(used).filter(|usage| usage.ran > SimDuration::ZERO).collect();
+        let covered = cover(bought, &usage, to - from);
+        let charged = usage.iter().zip(&covered.shares).map(|(usage, share)| charge(usage.rate, share.covered));
+        added += covered.plan_fees.as_f64() - charged.sum::<Money>().as_f64();
+        (from, to) = (to, to + hour);
+    }
+    added
 }
 
 /// The families that cost most On-Demand, with what to commit to each.

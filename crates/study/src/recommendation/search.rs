@@ -11,6 +11,7 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::effort::Effort;
 use super::limits::{Limit, strain};
 use crate::engine::Streams;
 
@@ -43,6 +44,11 @@ pub trait Problem {
         None
     }
 
+    /// The lever whose levels change the cost alone: its results follow from those of the same choice without it.
+    fn arithmetic(&self) -> Option<usize> {
+        None
+    }
+
     /// The group of levers that a lever belongs to. The best change of each group is tried closely, whatever another group saves.
     fn group(&self, lever: usize) -> usize {
         lever
@@ -60,23 +66,6 @@ pub trait Problem {
     fn simulate(&self, asked: &[(Choice, u64)]) -> Result<Vec<Sample>, Self::Error>;
 }
 
-/// How much a search may do, and what it is after.
-#[derive(Clone, Copy)]
-pub struct Effort<'e> {
-    /// Simulations, those that look again at what was chosen among them.
-    pub simulations: usize,
-    /// The first of the seeds with which settings are chosen.
-    pub first_seed: u64,
-    /// A change has to save this share of what is left to pay to be worth anybody's while.
-    pub least_saving: f64,
-    /// All changes together have surely to save this share of today's cost.
-    pub worth: f64,
-    /// Most changes in what is recommended.
-    pub changes_max: usize,
-    /// Whether there is no time for a round of the search, after which there were so many simulations.
-    pub is_late: &'e dyn Fn(usize) -> bool,
-}
-
 /// Seeds beyond which no setting is looked at while settings are chosen.
 const SEEDS_MAX: usize = 8;
 /// Seeds of the looks before the last one, and how many settings of a round get each but the first, which all get.
@@ -90,54 +79,13 @@ const LAST_LOOK: usize = 4;
 /// Seeds of the looks at all that stands beside what was chosen, and by how much of today's cost a setting may then seem dearer to be looked at
 /// with more. An objective that may be missed in a twentieth of the runs says something only of twenty runs and more.
 const SECOND_LOOKS: [(usize, f64); 4] = [(4, 0.03), (10, 0.02), (20, 0.01), (40, 0.0)];
-/// Fewer simulations than these leave nothing for a second choice.
-const SECOND_CHOICE_FROM: usize = 400;
 /// Share of the search that settings drawn at random may take.
 const DRAWN: f64 = 0.15;
-/// A change that alone costs more than this share of today's cost is not tried again beside others.
-const HOPELESS: f64 = 0.03;
+/// A setting that costs more than this share of today's cost above another in one run is clearly worse; in more runs, less divided by the root
+/// of their number is enough.
+const CLEARLY: f64 = 0.03;
 /// A setting takes the place of the best only if it saves so much more, as a share of today's cost.
 const STEP: f64 = 0.001;
-
-impl Effort<'_> {
-    /// Seeds with which each change is taken out of what was chosen.
-    pub fn support_seeds(&self) -> usize {
-        (self.simulations / 60).clamp(4, 12)
-    }
-
-    /// Seeds with which what is recommended is held against today.
-    pub fn confirmation_seeds(&self) -> usize {
-        (self.simulations / 15).clamp(10, 40)
-    }
-
-    /// The effort whose answer is that of a search which had to end after choosing with `used` simulations: the largest whose search takes
-    /// no more of them, between `least` and its own. Time says nothing in it, so that its answer can be had again.
-    #[must_use]
-    pub fn ended_after(self, used: usize, least: usize) -> Self {
-        let of = |simulations| Self { simulations, is_late: &|_| false, ..self };
-        let fits = |effort: &Self| effort.simulations.saturating_sub(effort.reserve()) <= used;
-        // No effort keeps more for later than this.
-        let largest = of(usize::MAX / 2).reserve();
-        let most = self.simulations.min(used.saturating_add(largest)).max(least);
-        (least..=most).rev().map(of).find(fits).unwrap_or_else(|| of(least))
-    }
-
-    /// The fewest simulations with which something can be confirmed.
-    pub fn least(&self) -> usize {
-        Self { simulations: 0, ..*self }.reserve()
-    }
-
-    /// Simulations that are kept for looking again.
-    pub fn reserve(&self) -> usize {
-        let first = self.support_seeds() * (self.changes_max + 2) * 2 + self.confirmation_seeds() * 2;
-        first + 3 * KNOWN_WITH + self.second_choice()
-    }
-
-    /// Simulations that a larger search keeps for a second choice, where the first does not keep the limits.
-    pub fn second_choice(&self) -> usize {
-        (self.simulations.saturating_sub(SECOND_CHOICE_FROM) / 3).min(8 * self.confirmation_seeds())
-    }
-}
 
 /// How a setting stands against today over some seeds.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -216,9 +164,15 @@ impl<'p, P: Problem> Search<'p, P> {
         self.known.len() - self.free
     }
 
-    /// How many of these simulations no earlier search has made.
+    /// How many of these simulations no earlier search has made, without those that follow from others.
     pub(super) fn cost(&self, missing: &[(Choice, u64)]) -> usize {
-        missing.iter().filter(|(choice, seed)| !self.problem.is_free(choice, *seed)).count()
+        let is_free = |choice: &Choice, seed| self.base(choice) != *choice || self.problem.is_free(choice, seed);
+        missing.iter().filter(|(choice, seed)| !is_free(choice, *seed)).count()
+    }
+
+    /// The choice that has to be simulated for the results of `choice`.
+    fn base(&self, choice: &Choice) -> Choice {
+        self.problem.arithmetic().map_or_else(|| choice.clone(), |lever| with(choice, lever, 0))
     }
 
     /// The share of what `choice` saves that its changes of `levers` save alone; 0 if it saves nothing.
@@ -300,6 +254,8 @@ impl<'p, P: Problem> Search<'p, P> {
         self.look(&open, 1)?;
         for (seeds, count) in &LOOKS[1..] {
             let half = (*count).min(open.len().div_ceil(2));
+            let today = self.today();
+            open.retain(|choice| !self.is_clearly_worse(choice, &today, seeds / 2) && self.differs(choice, seeds / 2));
             let leading = self.leading(&open, seeds / 2, open.len());
             let mut groups = BTreeSet::new();
             let saves =
@@ -341,10 +297,11 @@ impl<'p, P: Problem> Search<'p, P> {
         ranked.into_iter().take(most).map(|(_, choice)| choice).collect()
     }
 
-    /// Looks at all of `choices` with one seed, at fewer and fewer with more; those that are left.
-    fn narrow(&mut self, choices: Vec<Choice>) -> Looked<Vec<Choice>, P::Error> {
+    /// Looks at all of `choices` with one seed, at fewer and fewer with more, and at none that is clearly worse than `best`; those that are left.
+    fn narrow(&mut self, choices: Vec<Choice>, best: &Choice) -> Looked<Vec<Choice>, P::Error> {
         let mut open = choices;
         for (seeds, count) in LOOKS {
+            open.retain(|choice| seeds == 1 || !self.is_clearly_worse(choice, best, seeds / 2));
             let known =
                 if seeds == 1 { open } else { self.leading(&open, seeds / 2, count.min(open.len().div_ceil(2))) };
             self.look(&known, seeds)?;
@@ -393,6 +350,7 @@ impl<'p, P: Problem> Search<'p, P> {
             }
             drawn.insert(choice);
         }
+        drawn.remove(best);
         let drawn: Vec<Choice> = drawn.into_iter().collect();
         self.race(&drawn, best)
     }
@@ -420,6 +378,9 @@ impl<'p, P: Problem> Search<'p, P> {
         known.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
         let mut open: Vec<Choice> = known.into_iter().map(|pair| pair.1).collect();
         for (seeds, margin) in SECOND_LOOKS {
+            if open.is_empty() {
+                return Ok(false);
+            }
             self.look(std::slice::from_ref(best), seeds)?;
             let left = self.limit.saturating_sub(self.used());
             open.truncate((left / seeds).max(1));
@@ -446,17 +407,34 @@ impl<'p, P: Problem> Search<'p, P> {
         better && self.samples(choice, &numbers) != self.samples(best, &numbers)
     }
 
-    /// Whether the change that leads from `best` to `choice` costs much by itself.
+    /// Whether the change that leads from `best` to `choice` is clearly worse than today by itself, or has no effect at all.
     fn is_hopeless(&self, choice: &Choice, best: &Choice) -> bool {
         let changed = choice.iter().zip(best).position(|(choice, best)| choice != best);
         let Some(lever) = changed.filter(|lever| choice[*lever] != 0) else { return false };
-        let alone = self.standing(&with(&self.today(), lever, choice[lever]), 1);
-        alone.is_some_and(|alone| alone.saving < -HOPELESS * self.mean_today(1))
+        let (today, alone) = (self.today(), with(&self.today(), lever, choice[lever]));
+        let seeds = [KNOWN_WITH, 2, 1].into_iter().find(|seeds| self.standing(&alone, *seeds).is_some());
+        seeds.is_some_and(|seeds| self.is_clearly_worse(&alone, &today, seeds) || !self.differs(&alone, seeds))
+    }
+
+    /// Whether the first so many runs of `choice` cost clearly more than those of `other`.
+    fn is_clearly_worse(&self, choice: &Choice, other: &Choice, seeds: usize) -> bool {
+        let both = self.standing(choice, seeds).zip(self.standing(other, seeds));
+        let least = CLEARLY * self.mean_today(seeds) / libm::sqrt(seeds as f64);
+        both.is_some_and(|(standing, other)| standing.saving < other.saving - least)
+    }
+
+    /// Whether the first so many runs of `choice` differ from those of today.
+    fn differs(&self, choice: &Choice, seeds: usize) -> bool {
+        let seeds: Vec<u64> = self.seeds(seeds).collect();
+        self.samples(choice, &seeds) != self.samples(&self.today(), &seeds)
     }
 
     /// Holds settings against the best: all with one seed, those that lead with more.
     fn race(&mut self, choices: &[Choice], best: &mut Choice) -> Looked<(), P::Error> {
-        let mut open = self.narrow(choices.to_vec())?;
+        if choices.is_empty() {
+            return Ok(());
+        }
+        let mut open = self.narrow(choices.to_vec(), best)?;
         for (seeds, count) in [(KNOWN_WITH, LAST_LOOK), (SEEDS_MAX, 1)] {
             self.look(&open, seeds)?;
             self.look(std::slice::from_ref(best), seeds)?;
@@ -531,7 +509,8 @@ impl<'p, P: Problem> Search<'p, P> {
     /// What is not known of `choices` and of today with these seeds.
     pub(super) fn missing(&self, choices: &[Choice], seeds: &[u64]) -> Vec<(Choice, u64)> {
         let today = self.today();
-        let all = std::iter::once(&today).chain(choices);
+        let bases: Vec<Choice> = choices.iter().map(|choice| self.base(choice)).collect();
+        let all = std::iter::once(&today).chain(choices).chain(&bases);
         let wanted: BTreeSet<(Choice, u64)> =
             all.flat_map(|choice| seeds.iter().map(|seed| (choice.clone(), *seed))).collect();
         wanted.into_iter().filter(|item| !self.known.contains_key(item)).collect()
