@@ -6,6 +6,7 @@
 //! What must not live here: any figure, and where an answer is printed.
 
 pub mod backtest;
+pub mod base;
 pub mod calibrate;
 pub mod compare;
 pub mod edits;

@@ -1,5 +1,6 @@
 //! `nodecast diff`: what an edit changes, with the same seeds before and after.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::edits::Length;
@@ -8,12 +9,14 @@ use super::{Console, Format};
 use crate::catalog::Catalog;
 use crate::domain::SimDuration;
 use crate::experiment::comparability::{NodeManagement, weigh};
-use crate::experiment::comparison::{About, compare};
+use crate::experiment::comparison::{About, Comparison, compare};
 use crate::experiment::inspection::inputs;
 use crate::experiment::points::PointError;
+use crate::experiment::presentation::comment::{Outcome, comment};
 use crate::experiment::presentation::{page, table};
 use crate::experiment::question::Kind;
 use crate::experiment::{Cell, Point, Question, points};
+use crate::program::base::{self, Base};
 use crate::program::compare::about;
 use crate::program::simulations::shell_line;
 use crate::program::{Failure, Prices, edits, prices, recorded_path};
@@ -22,14 +25,21 @@ use crate::scenario::{Caveat, Caveats, Edit, Scenario, Warning};
 
 /// Show how a change to a scenario affects cost, wait times, and churn
 ///
-/// Compares two scenario files, or one file with and without --set. Both run with the same seeds. Writes nothing unless you pass --html.
+/// Compares two scenario files, one file with and without --set, or with --base the files of another commit. Both run with the same seeds. Writes nothing unless you pass --html.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
     /// Scenario file before the change
-    before: PathBuf,
+    #[arg(required_unless_present = "base", conflicts_with = "base")]
+    before: Option<PathBuf>,
     /// Scenario file after the change [default: BEFORE with --set applied]
-    #[arg(required_unless_present = "set")]
+    #[arg(required_unless_present_any = ["set", "base"])]
     after: Option<PathBuf>,
+    /// Compare with this commit, branch, or tag of the git repository, for example origin/main
+    #[arg(long, value_name = "COMMIT")]
+    base: Option<String>,
+    /// With --base: scenario file to compare; repeatable [default: each file scenario.yaml that git knows]
+    #[arg(long, value_name = "FILE", requires = "base")]
+    scenario: Vec<PathBuf>,
     /// Value to change in AFTER, in the scenario or a manifest, for example `NodePool[default].spec.disruption.consolidateAfter=5m`
     #[arg(long = "set", value_name = "PATH=VALUE")]
     set: Vec<String>,
@@ -50,6 +60,9 @@ pub(super) struct Arguments {
     /// What to print: a table for people, or the comparison as JSON
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
+    /// Print Markdown instead, for a pull request comment: at most 25 lines
+    #[arg(long, conflicts_with = "format")]
+    markdown: bool,
     /// Directory of prices to use instead of the built-in ones (same layout as pricing-data/)
     #[arg(long, value_name = "DIR")]
     pricing_data: Option<PathBuf>,
@@ -93,23 +106,131 @@ struct TwoCurrencies {
 
 /// Simulates both sides and prints the differences.
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
+    if let Some(base) = &arguments.base {
+        return against_commit(arguments, base, console);
+    }
+    // The parser asks for BEFORE where there is no base.
+    let Some(before) = &arguments.before else { return Err(Failure::silent(Failure::BAD_INPUT)) };
+    let pair = Pair { before, after: arguments.after.as_ref().unwrap_or(before) };
+    let answer = answer(arguments, pair, console)?;
+    show(arguments, &answer, str::to_owned, console)?;
+    if arguments.markdown {
+        let name = pair.after.display().to_string();
+        console.data(&comment(&[(name, Outcome::Compared(Box::new(answer.comparison)))]))?;
+    }
+    if answer.is_whole { Ok(()) } else { Err(Failure::silent(Failure::INTERRUPTED)) }
+}
+
+/// Writes the page, and prints the table or the JSON. `named` gives files the names that people know them by.
+fn show(
+    arguments: &Arguments,
+    answer: &Answer,
+    named: impl Fn(&str) -> String,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
+    let comparison = &answer.comparison;
+    if let Some(path) = &arguments.html {
+        let page = page::render(comparison, &command(arguments, &answer.question), &[]);
+        experiment::write_whole(path, &named(&page))?;
+    }
+    match arguments.format {
+        _ if arguments.markdown => Ok(()),
+        Format::Table => console.verdicts(&named(&table::table_within(comparison, console.width()))),
+        Format::Json => console.document(&named(&comparison.to_json().map_err(Failure::of_report)?)),
+    }
+}
+
+/// `--base` where one answer is asked for, and there is not one scenario.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("{0} scenarios to compare with the base, but JSON and HTML hold one comparison")]
+#[diagnostic(help("name one with --scenario, or use --markdown"))]
+struct NotOne(usize);
+
+/// A scenario that one of the sides lacks.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("`{0}` is {1}")]
+#[diagnostic(help("name another file with --scenario, or use --markdown to have a line for each scenario"))]
+struct Missing(String, &'static str);
+
+/// Compares scenarios of the working tree with those of another commit.
+fn against_commit(arguments: &Arguments, base: &str, console: &mut Console<'_>) -> Result<(), Failure> {
+    let base = Base::check_out(base)?;
+    let scenarios = if arguments.scenario.is_empty() { base::scenarios()? } else { arguments.scenario.clone() };
+    let names = scenarios.iter().map(|path| base.name_of(path)).collect::<Result<BTreeSet<PathBuf>, Failure>>()?;
+    if names.len() != 1 && (arguments.format == Format::Json || arguments.html.is_some()) {
+        return Err(Failure::bad_input(NotOne(names.len())));
+    }
+    let (mut outcomes, mut failed) = (Vec::new(), false);
+    for name in &names {
+        let outcome = against(arguments, &base, name, console).or_else(|failure| {
+            let is_line = arguments.markdown && failure.exit_code() == Failure::BAD_INPUT;
+            failed |= is_line;
+            let why = failure.remark().filter(|_| is_line).map(|remark| format!("cannot run: {}", remark.message));
+            why.map(Outcome::Without).ok_or(failure)
+        })?;
+        outcomes.push((name.display().to_string(), outcome));
+    }
+    if arguments.markdown {
+        console.data(&comment(&outcomes))?;
+    }
+    if failed { Err(Failure::silent(Failure::BAD_INPUT)) } else { Ok(()) }
+}
+
+/// Compares one scenario with that of another commit.
+fn against(arguments: &Arguments, base: &Base, name: &Path, console: &mut Console<'_>) -> Result<Outcome, Failure> {
+    let [before, after] = base.sides(name);
+    let missing = match (before.is_file(), after.is_file()) {
+        (false, false) => Some("neither in the base nor in the working tree"),
+        (false, true) => Some("new, so there is nothing to compare with"),
+        (true, false) => Some("removed"),
+        (true, true) => None,
+    };
+    match missing {
+        Some(why) if arguments.markdown => return Ok(Outcome::Without(why.to_owned())),
+        Some(why) => return Err(Failure::bad_input(Missing(name.display().to_string(), why))),
+        None => {}
+    }
+    let answer = answer(arguments, Pair { before: &before, after: &after }, console)?;
+    if !answer.is_whole {
+        return Err(Failure::silent(Failure::INTERRUPTED));
+    }
+    show(arguments, &answer, |text| base.named(text), console)?;
+    Ok(Outcome::Compared(Box::new(answer.comparison)))
+}
+
+/// The files of both sides.
+#[derive(Clone, Copy)]
+struct Pair<'p> {
+    before: &'p Path,
+    after: &'p Path,
+}
+
+/// What the simulations of a pair say.
+struct Answer {
+    question: Question,
+    comparison: Comparison,
+    /// Whether no simulation was left out.
+    is_whole: bool,
+}
+
+/// Simulates both sides.
+fn answer(arguments: &Arguments, pair: Pair<'_>, console: &mut Console<'_>) -> Result<Answer, Failure> {
     let prices = Prices::open(arguments.pricing_data.as_deref())?;
     let catalog = prices.catalog();
     // Both sides are as long; what is set is of one.
     let length = edits::of_duration(arguments.length.duration)?;
     let edits = edits::parse(&arguments.set, arguments.length.duration)?;
     let policy = arguments.policy.as_deref();
-    let before = Side::load(&arguments.before, &length, policy, catalog)?;
-    let after = arguments.after.as_ref().unwrap_or(&arguments.before);
-    let after = Side::load(after, &edits, policy, catalog)?;
+    let before = Side::load(pair.before, &length, policy, catalog)?;
+    let after = Side::load(pair.after, &edits, policy, catalog)?;
     let currency = |side: &Side| catalog.region(side.scenario.region.as_str()).map(|region| region.currency.code());
     let (old, new) = (currency(&before).map_err(prices::unusable)?, currency(&after).map_err(prices::unusable)?);
     if old != new {
         return Err(Failure::bad_input(TwoCurrencies { before: old, after: new }));
     }
-    let question = question(arguments, &before, &after)?;
+    let question = question(arguments, pair.before, &before, &after)?;
     let points = run(arguments, &question, [&before, &after], catalog, console)?;
-    let whole = points.len() == question.plan().len();
+    let is_whole = points.len() == question.plan().len();
     let mut warnings = before.scenario.caveats();
     warnings.merge(&Caveats::from_warnings(&before.warnings));
     warnings.extend(Caveats::from_warnings(&after.warnings));
@@ -133,26 +254,14 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let about =
         About { scenario: titled(&before, &after), set, other_duration_seconds, cost_aware: Vec::new(), ..of_first };
     let run = std::slice::from_ref(&after.policy);
-    let path = arguments.after.as_ref().unwrap_or(&arguments.before);
-    warnings.precede(edits::idle(path, &edits, (&after.scenario, false), run, catalog));
+    warnings.precede(edits::idle(pair.after, &edits, (&after.scenario, false), run, catalog));
     let mut comparison = compare(about, &question.policies, points, warnings);
     weigh(&mut comparison, &[before.footing(BEFORE)?, after.footing(AFTER)?]);
     if comparison.about.replications == 0 {
         console.tell("stopped before the first replication finished; nothing to report");
         return Err(Failure::silent(Failure::INTERRUPTED));
     }
-    if let Some(path) = &arguments.html {
-        let page = page::render(&comparison, &command(arguments, &question), &[]);
-        experiment::write_whole(path, &page)?;
-    }
-    match arguments.format {
-        Format::Table => console.verdicts(&table::table_within(&comparison, console.width()))?,
-        Format::Json => {
-            let json = comparison.to_json().map_err(Failure::of_report)?;
-            console.document(&json)?;
-        }
-    }
-    if whole { Ok(()) } else { Err(Failure::silent(Failure::INTERRUPTED)) }
+    Ok(Answer { question, comparison, is_whole })
 }
 
 /// What is to be known where the two sides run for different times.
@@ -181,13 +290,13 @@ fn titled(before: &Side, after: &Side) -> String {
     if old == new { old.clone() } else { format!("{old} and {new}") }
 }
 
-fn question(arguments: &Arguments, before: &Side, after: &Side) -> Result<Question, Failure> {
+fn question(arguments: &Arguments, path: &Path, before: &Side, after: &Side) -> Result<Question, Failure> {
     let mut both = inputs(&before.scenario);
     both.extend(inputs(&after.scenario));
     both.dedup();
     Ok(Question {
         kind: Kind::Compare,
-        scenario: recorded_path(&arguments.before)?,
+        scenario: recorded_path(path)?,
         inputs: both,
         pricing_data: arguments.pricing_data.as_deref().map(recorded_path).transpose()?,
         policies: vec![BEFORE.to_owned(), AFTER.to_owned()],
@@ -221,11 +330,15 @@ fn run(
 
 /// The command line that repeats the comparison.
 fn command(arguments: &Arguments, question: &Question) -> String {
-    let before = arguments.before.display().to_string();
+    let before = arguments.before.as_ref().map(|path| path.display().to_string());
     let after = arguments.after.as_ref().map(|path| path.display().to_string());
     let (replications, seed) = (question.replications.to_string(), question.first_seed.to_string());
-    let mut words = vec!["nodecast", "diff", &before];
+    let mut words = vec!["nodecast", "diff"];
+    words.extend(before.as_deref());
     words.extend(after.as_deref());
+    words.extend(arguments.base.iter().flat_map(|commit| ["--base", commit.as_str()]));
+    let scenarios: Vec<String> = arguments.scenario.iter().map(|path| path.display().to_string()).collect();
+    words.extend(scenarios.iter().flat_map(|path| ["--scenario", path.as_str()]));
     words.extend(arguments.set.iter().flat_map(|text| ["--set", text.as_str()]));
     words.extend(arguments.policy.iter().flat_map(|name| ["--policy", name.as_str()]));
     let duration = arguments.length.duration.map(|duration| duration.to_string());

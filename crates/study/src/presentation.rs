@@ -5,6 +5,7 @@ pub mod backtest_table;
 mod backtest_words;
 pub mod calibration;
 mod causes;
+pub mod comment;
 mod dots;
 pub mod explanation;
 mod forest;
