@@ -9,7 +9,7 @@ use crate::accounts::Accounts;
 use crate::apply::{CoveredHour, Reach, apply};
 use crate::commitment::{Commitment, Commitments};
 use crate::share::{rounded, rounded_shares};
-use crate::usage::{OUTSIDE_CLUSTERS, UsageLine};
+use crate::usage::{OUTSIDE_CLUSTERS, UsageKind, UsageLine};
 
 /// A cluster with its account. Usage of an account outside clusters has the cluster [`OUTSIDE_CLUSTERS`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -34,8 +34,10 @@ pub struct Amounts {
     pub list: Money,
     /// Value at list prices of what is covered.
     pub covered_list: Money,
-    /// Charge for the rest at On-Demand prices.
+    /// Charge for the rest at On-Demand prices, without Fargate.
     pub on_demand: Money,
+    /// Charge for vCPUs and memory of Fargate that nothing covers.
+    pub fargate: Money,
     /// Fees of Reserved Instances for what they cover.
     pub reserved: Money,
     /// Fees of Savings Plans for what they cover.
@@ -45,7 +47,7 @@ pub struct Amounts {
 impl Amounts {
     /// Effective cost, without unused commitments.
     pub fn effective(&self) -> Money {
-        self.on_demand + self.reserved + self.savings_plans
+        self.on_demand + self.fargate + self.reserved + self.savings_plans
     }
 }
 
@@ -54,6 +56,7 @@ impl AddAssign for Amounts {
         self.list += other.list;
         self.covered_list += other.covered_list;
         self.on_demand += other.on_demand;
+        self.fargate += other.fargate;
         self.reserved += other.reserved;
         self.savings_plans += other.savings_plans;
     }
@@ -300,22 +303,29 @@ fn value(rate: HourlyRate, span: SimDuration) -> i128 {
 
 /// Amounts of each cluster in an hour. The sums are rounded once and shared out, so that the division of usage into lines changes no sum.
 fn amounts(commitments: &Commitments, lines: &[UsageLine], hour: &CoveredHour) -> BTreeMap<Bearer, Amounts> {
-    let mut exact: BTreeMap<Bearer, [i128; 3]> = BTreeMap::new();
+    let mut exact: BTreeMap<Bearer, [i128; 4]> = BTreeMap::new();
     for (line, &left) in lines.iter().zip(&hour.left) {
         let sums = exact.entry(bearer(line)).or_default();
         sums[0] += value(line.list, line.ran - left);
         sums[1] += value(line.list, left);
-        sums[2] += value(line.rate, left);
+        let is_fargate = matches!(line.kind, UsageKind::FargateCpu | UsageKind::FargateMemory);
+        sums[if is_fargate { 3 } else { 2 }] += value(line.rate, left);
     }
     let column = |number: usize| {
         let column: Vec<i128> = exact.values().map(|sums| sums[number]).collect();
         rounded_shares(&column)
     };
-    let (covered, left, charged) = (column(0), column(1), column(2));
+    let (covered, left, on_demand, fargate) = (column(0), column(1), column(2), column(3));
     let mut clusters: BTreeMap<Bearer, Amounts> = BTreeMap::new();
     for (number, bearer) in exact.into_keys().enumerate() {
-        let (covered_list, on_demand) = (covered[number], charged[number]);
-        let amounts = Amounts { list: covered_list + left[number], covered_list, on_demand, ..Amounts::default() };
+        let covered_list = covered[number];
+        let amounts = Amounts {
+            list: covered_list + left[number],
+            covered_list,
+            on_demand: on_demand[number],
+            fargate: fargate[number],
+            ..Amounts::default()
+        };
         clusters.insert(bearer, amounts);
     }
     for part in &hour.parts {

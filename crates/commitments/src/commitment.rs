@@ -182,15 +182,15 @@ pub struct SavingsPlan {
     pub term: Term,
 }
 
-/// Rates of a Savings Plan: prices of types, else discounts of families, else one discount. Discounts are on the list price, in millionths.
+/// Rates of a Savings Plan: prices of single types, else discounts of families, else one discount. Discounts are on the list price, in millionths.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct PlanRates {
     /// Discount on families without one of their own; `None` if it does not cover them.
     pub discount: Option<u32>,
     /// Discounts of families.
     pub families: Vec<(Symbol, u32)>,
-    /// Prices of instance types per hour.
-    pub prices: Vec<(Symbol, HourlyRate)>,
+    /// Prices of instance types per hour, and of units of Fargate and Lambda.
+    pub prices: Vec<(UsageKind, HourlyRate)>,
     /// Discount on vCPUs of Fargate; `None` if it does not cover them.
     pub fargate_cpu: Option<u32>,
     /// Discount on memory of Fargate; `None` if it does not cover it.
@@ -237,8 +237,8 @@ impl SavingsPlan {
         {
             return None;
         }
-        if let Some(rate) = line.kind.instance_type().and_then(|name| listed(&self.rates.prices, name)) {
-            return PlanRate::on(line.rate, rate);
+        if let Some(rate) = self.rates.prices.iter().find(|price| price.0 == line.kind) {
+            return PlanRate::on(line.rate, rate.1);
         }
         let discount = self.discount(line.kind)?.min(WHOLE);
         let rate = line.list.scaled(i64::from(WHOLE - discount), i64::from(WHOLE));
@@ -261,8 +261,4 @@ impl SavingsPlan {
             UsageKind::Lambda => self.rates.lambda,
         }
     }
-}
-
-fn listed(prices: &[(Symbol, HourlyRate)], name: Symbol) -> Option<HourlyRate> {
-    prices.iter().find(|pair| pair.0 == name).map(|pair| pair.1)
 }
