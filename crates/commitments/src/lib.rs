@@ -3,7 +3,7 @@
 //! - [`Accounts`] has the sharing rule: which account a commitment serves, and in which tier.
 //! - [`apply`] covers the usage of one clock hour, in integers: nano-dollars and microseconds.
 //! - [`Bill`] sums hours by cluster, account, and commitment.
-//! - [`chargeback`] shares the bill out in rows of clusters, accounts, and the organisation.
+//! - [`chargeback`] shares the bill out in rows of clusters, accounts, and the organisation; [`focus_rows`] writes it as rows of FOCUS.
 //! - [`Demand`] finds the commitments with the lowest cost against samples of usage; [`Growth`] and [`ladder`] spread them over a term;
 //!   [`left_by_class`] and [`plans`] connect it with bills.
 //!
@@ -18,6 +18,7 @@ mod best;
 mod bill;
 mod chargeback;
 mod commitment;
+mod focus;
 mod leftover;
 mod master;
 mod share;
@@ -31,6 +32,9 @@ pub use best::{Best, Demand, Objective, Purchase, PurchaseResult, STEP, Sample, 
 pub use bill::{Amounts, Bearer, Bill, CommitmentAmounts, CommitmentBill, Figures, HourBill};
 pub use chargeback::{ChargebackRow, OtherCosts, RowKind, UnusedRule, chargeback};
 pub use commitment::{Commitment, Commitments, PlanKind, PlanRates, ReservedInstance, SavingsPlan, Term, WHOLE};
+pub use focus::{
+    FocusCategory, FocusCommitment, FocusFile, FocusPricing, FocusRow, FocusService, FocusVersion, focus_rows,
+};
 pub use leftover::{ClassKey, ClassKind, left_by_class, plans};
 pub use terms::{Growth, Step, ladder, present_value, upfront_return};
 pub use usage::{OUTSIDE_CLUSTERS, Platform, Tenancy, UsageKind, UsageLine};
