@@ -229,7 +229,7 @@ proptest! {
             let hour = apply(&fleet.accounts(), &fleet.bought, lines, (at(number), at(number + 1)));
             let mut covered = vec![SimDuration::ZERO; lines.len()];
             for part in &hour.parts {
-                covered[part.line] = covered[part.line] + part.covered;
+                covered[part.line] += part.covered;
                 prop_assert!(part.covered > SimDuration::ZERO && part.fee >= Money::ZERO);
             }
             for (at, line) in lines.iter().enumerate() {
