@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use self::graph::{House, Imports, circle};
 
 /// The crates of the product, lowest first. Cargo keeps their order; here they are rooms among others.
-const CRATES: [&str; 21] = [
+const CRATES: [&str; 22] = [
     "bin-packing",
     "model",
     "engine",
+    "commitments",
     "prices",
     "scheduler",
     "replicas",
