@@ -7,6 +7,7 @@
 mod ancillary_usage;
 mod balancers;
 mod checkers;
+mod clock;
 mod control_plane;
 mod draining;
 mod forecast;
@@ -17,6 +18,7 @@ mod run_summary;
 mod unknown_load;
 mod usable_types;
 
+pub(crate) use clock::{run_member, run_together};
 pub use forecast::RunSizeEstimate;
 pub use nodecast_world::outcome::{self, Outcome};
 pub use resolve::{Resolved, resolve};
