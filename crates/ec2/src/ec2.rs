@@ -302,9 +302,10 @@ impl Ec2 {
         if addresses == 0 {
             return Err(FleetErrorCode::InsufficientFreeAddressesInSubnet);
         }
-        match self.free(pool, now).min(within_quota).saturating_add(reserved).min(addresses) {
+        let depth = self.free(pool, now);
+        match depth.min(within_quota).saturating_add(reserved).min(addresses) {
             0 => Err(FleetErrorCode::InsufficientInstanceCapacity),
-            free => Ok(Candidate { pool, free, price, priority }),
+            free => Ok(Candidate { pool, free, depth: depth.saturating_add(reserved).min(addresses), price, priority }),
         }
     }
 
