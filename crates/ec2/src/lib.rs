@@ -6,6 +6,7 @@
 //!
 //! What must not live here: Kubernetes objects, and any choice that an autoscaler makes.
 
+pub mod account;
 pub mod api;
 pub mod autoscaling;
 pub mod bill;
@@ -14,6 +15,7 @@ pub mod boot;
 pub mod commitments;
 pub mod consistency;
 pub mod credits;
+pub mod demand;
 pub mod ec2;
 pub mod faults;
 pub mod fleet;

@@ -20,3 +20,5 @@ use nodecast_world as world;
 
 pub mod actors;
 pub mod simulation;
+
+pub use simulation::coupled;
