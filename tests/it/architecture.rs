@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use self::graph::{House, Imports, circle};
 
 /// The crates of the product, lowest first. Cargo keeps their order; here they are rooms among others.
-const CRATES: [&str; 21] = [
+const CRATES: [&str; 22] = [
     "bin-packing",
     "model",
     "engine",
@@ -28,6 +28,7 @@ const CRATES: [&str; 21] = [
     "settings",
     "world",
     "scenario",
+    "fleet",
     "sim",
     "report",
     "study",
