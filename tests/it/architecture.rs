@@ -13,6 +13,7 @@ const CRATES: [&str; 22] = [
     "bin-packing",
     "model",
     "engine",
+    "commitments",
     "prices",
     "scheduler",
     "replicas",
