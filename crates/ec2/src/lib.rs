@@ -14,6 +14,7 @@ pub mod boot;
 pub mod commitments;
 pub mod consistency;
 pub mod credits;
+pub mod demand;
 pub mod ec2;
 pub mod faults;
 pub mod fleet;

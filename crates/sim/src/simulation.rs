@@ -7,6 +7,7 @@
 mod ancillary_usage;
 mod balancers;
 mod checkers;
+mod clock;
 mod control_plane;
 mod draining;
 mod forecast;
@@ -17,6 +18,7 @@ mod run_summary;
 mod unknown_load;
 mod usable_types;
 
+pub(crate) use clock::{run_member, run_together};
 pub use forecast::RunSizeEstimate;
 pub use nodecast_world::outcome::{self, Outcome};
 pub use resolve::{Resolved, resolve};
@@ -42,16 +44,39 @@ pub struct Simulation<'s> {
     context: Context<'s>,
     hash: EventHash,
     end: SimTime,
+    /// The end of the warm-up, until it has passed.
+    counts_from: Option<SimTime>,
     checkers: Option<Checkers>,
 }
 
 impl<'s> Simulation<'s> {
     /// A simulation at its start.
     pub fn new(setup: &'s Setup<'s>) -> Self {
-        let mut context = Context::new(setup);
-        actors::begin(&mut context);
-        let checkers = setup.check.compares().then(Checkers::default);
-        Self { context, hash: EventHash::default(), end: SimTime::ZERO + setup.scenario.duration, checkers }
+        let mut simulation = Self::before_start(setup);
+        actors::begin(&mut simulation.context);
+        simulation
+    }
+
+    /// A simulation in which nothing has happened yet, not even its start.
+    fn before_start(setup: &'s Setup<'s>) -> Self {
+        let warm_up = setup.scenario.warm_up;
+        Self {
+            context: Context::new(setup),
+            hash: EventHash::default(),
+            end: SimTime::ZERO + setup.scenario.duration,
+            counts_from: (warm_up > SimDuration::ZERO).then_some(SimTime::ZERO + warm_up),
+            checkers: setup.check.compares().then(Checkers::default),
+        }
+    }
+
+    /// Ends the warm-up if the next event is after it.
+    fn end_warm_up_when_due(&mut self) {
+        let Some(from) = self.counts_from else { return };
+        if self.context.queue.next_time().is_none_or(|at| at > from.min(self.end)) {
+            self.context.count_requests_anew(from);
+            self.context.world.count_replicas_anew(from);
+            self.counts_from = None;
+        }
     }
 
     /// Lets the next event happen and returns its time; `None` when nothing more happens before the end.
@@ -125,7 +150,7 @@ pub fn run(
     let Resolved { setup, warnings } = resolve(scenario, policy, catalog, seed)?;
     let mut simulation = Simulation::new(&setup);
     // This one is never told to stop.
-    let _ = drive(&mut simulation, scenario, &mut unstoppable(progress));
+    let _ = drive(&mut simulation, &mut unstoppable(progress));
     Ok(concluded(simulation, scenario, policy, warnings))
 }
 
@@ -144,7 +169,7 @@ pub fn run_while(
     let Resolved { mut setup, warnings } = resolve(scenario, policy, catalog, seed)?;
     setup.keeps_meters = keeps_meters;
     let mut simulation = Simulation::new(&setup);
-    if drive(&mut simulation, scenario, progress).is_break() {
+    if drive(&mut simulation, progress).is_break() {
         return Ok(None);
     }
     Ok(Some(concluded(simulation, scenario, policy, warnings)))
@@ -173,7 +198,7 @@ pub fn run_unless(
         true => ControlFlow::Break(()),
         false => ControlFlow::Continue(()),
     };
-    if drive_told(&mut simulation, scenario, 1, &mut look).is_break() {
+    if drive_told(&mut simulation, 1, &mut look).is_break() {
         return Ok(None);
     }
     Ok(Some(concluded(simulation, scenario, policy, warnings)))
@@ -198,34 +223,22 @@ fn unstoppable<'p>(
 /// Lets everything happen, as long as `progress` lets it.
 fn drive(
     simulation: &mut Simulation<'_>,
-    scenario: &Scenario,
     progress: &mut dyn FnMut(&Progress<'_>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    drive_told(simulation, scenario, PROGRESS_EVERY, progress)
+    drive_told(simulation, PROGRESS_EVERY, progress)
 }
 
 /// The same; `progress` is asked after every so many events.
 fn drive_told(
     simulation: &mut Simulation<'_>,
-    scenario: &Scenario,
     every: u64,
     progress: &mut dyn FnMut(&Progress<'_>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
     let mut events: u64 = 0;
     let mut last = SimTime::ZERO;
-    if scenario.warm_up > SimDuration::ZERO {
-        let counts_from = SimTime::ZERO + scenario.warm_up;
-        while simulation.context.queue.next_time().is_some_and(|at| at <= counts_from) {
-            let Some(now) = simulation.step() else { break };
-            if events.is_multiple_of(every) {
-                progress(&Progress { now, world: &simulation.context.world })?;
-            }
-            events += 1;
-        }
-        simulation.context.count_requests_anew(counts_from);
-        simulation.context.world.count_replicas_anew(counts_from);
-    }
-    while let Some(now) = simulation.step() {
+    loop {
+        simulation.end_warm_up_when_due();
+        let Some(now) = simulation.step() else { break };
         if events.is_multiple_of(every) {
             progress(&Progress { now, world: &simulation.context.world })?;
         }
@@ -267,7 +280,7 @@ pub fn run_checked(
     let mut running = None;
     // A simulation that unwound is looked at for its clock alone.
     let mut progress = unstoppable(progress);
-    let driven = AssertUnwindSafe(|| drive(running.insert(Simulation::new(&setup)), scenario, &mut progress));
+    let driven = AssertUnwindSafe(|| drive(running.insert(Simulation::new(&setup)), &mut progress));
     if let Err(unwound) = catch_unwind(driven) {
         let at = running.map_or(SimTime::ZERO, |simulation| simulation.context.queue.now());
         return Err(CheckedError::Disagreement { at, what: told_by(unwound) });
