@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use self::graph::{House, Imports, circle};
 
 /// The crates of the product, lowest first. Cargo keeps their order; here they are rooms among others.
-const CRATES: [&str; 22] = [
+const CRATES: [&str; 23] = [
     "bin-packing",
     "model",
     "engine",
@@ -29,9 +29,9 @@ const CRATES: [&str; 22] = [
     "settings",
     "world",
     "scenario",
-    "fleet",
     "sim",
     "report",
+    "fleet",
     "study",
 ];
 /// The rooms of `src`, lowest first.

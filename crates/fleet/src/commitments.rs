@@ -248,11 +248,10 @@ fn plan<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>, id: String, context
         let (family, region) = scope.as_ref()?;
         rate_of_term(region, Some(family.as_str()), years, payment)
     };
-    let discount = match stated.or_else(listed) {
-        Some(discount) => discount,
-        None if !prices.is_empty() || !family_discounts.is_empty() => 0,
-        None => return Err(without_price(reader, fields, "discount")),
-    };
+    let discount = stated.or_else(listed);
+    if discount.is_none() && prices.is_empty() && family_discounts.is_empty() {
+        return Err(without_price(reader, fields, "discount"));
+    }
     let fargate = fields.get("fargate_discount");
     if let (Some(node), false) = (fargate, is_compute) {
         return Err(reader

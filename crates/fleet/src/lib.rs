@@ -1,6 +1,9 @@
-//! Fleet files: many clusters of several accounts, and the commitments, quotas, and faults that they share.
+//! Fleets: many clusters of several accounts, and the commitments, quotas, and faults that they share.
 //!
-//! Must not: run a simulation, compute a bill, print. A problem of the file is an error with its place and a way out.
+//! [`load`] reads a fleet file, [`run`] runs its clusters, and [`price`] applies its commitments to their usage. A problem of the file is an
+//! error with its place and a way out.
+//!
+//! Must not: decide which usage a commitment covers (`nodecast-commitments`), simulate (`nodecast-sim`), print to a terminal.
 
 mod accounts;
 mod checks;
@@ -9,11 +12,18 @@ mod commitments;
 mod faults;
 mod flow;
 mod load;
+pub mod page;
 mod places;
+mod price;
 mod read;
+mod run;
 mod shared;
+mod summary;
+mod tables;
+pub mod terminal;
 #[cfg(test)]
 mod tests;
+mod usage;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,8 +32,12 @@ use jiff::Timestamp;
 use nodecast_model::domain::{HourlyRate, SimDuration, Symbol};
 use nodecast_model::text::error::Place;
 
-pub use load::{LoadedCluster, LoadedFleet, load};
+pub use load::{LoadedCluster, LoadedFleet, Overrides, load};
+pub use price::{FleetBill, price};
 pub use read::{is_fleet, read};
+pub use run::{ClusterRun, CoupledGroup, FleetRun, Observer, RunError, cluster_seed, run};
+pub use summary::FleetSummary;
+pub use usage::ClusterUsage;
 
 /// A fleet as its file sets it.
 #[derive(Clone, Debug)]
@@ -192,8 +206,8 @@ pub struct Plan {
     pub family: Option<(Symbol, Symbol)>,
     /// Commitment per hour.
     pub commitment: HourlyRate,
-    /// Discount on On-Demand, in millionths; 0 where only `prices` and `family_discounts` apply.
-    pub discount: u32,
+    /// Discount on On-Demand, in millionths; `None` where only `prices` and `family_discounts` apply.
+    pub discount: Option<u32>,
     /// Families with another discount, in millionths.
     pub family_discounts: BTreeMap<Symbol, u32>,
     /// Discount on Fargate, in millionths; `None` where the plan is not used for it.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use nodecast_model::catalog::Region;
-use nodecast_model::domain::Symbol;
+use nodecast_model::domain::{SimDuration, Symbol};
 use nodecast_model::text::error::{InputError, Place, Warning};
 use nodecast_prices::Catalog;
 use nodecast_scenario::{Edit, Limits};
@@ -52,12 +52,22 @@ pub struct LoadedCluster {
     pub policy: String,
 }
 
+/// Values that take the place of those of a fleet file.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// Duration of every run.
+    pub duration: Option<SimDuration>,
+    /// Policy of every cluster whose scenario has it.
+    pub policy: Option<String>,
+}
+
 /// Reads the fleet file at `path` and the scenarios of its clusters.
 ///
 /// # Errors
 /// At the first thing that is wrong.
-pub fn load(path: &Path, catalog: &Catalog) -> Result<LoadedFleet, InputError> {
-    let (fleet, mut warnings) = crate::read(path, catalog)?;
+pub fn load(path: &Path, catalog: &Catalog, overrides: &Overrides) -> Result<LoadedFleet, InputError> {
+    let (mut fleet, mut warnings) = crate::read(path, catalog)?;
+    fleet.duration = overrides.duration.or(fleet.duration);
     let mut clusters: Vec<LoadedCluster> = Vec::new();
     for (position, entry) in fleet.clusters.iter().enumerate() {
         let base = Base::load(&fleet, entry, catalog)?;
@@ -76,12 +86,36 @@ pub fn load(path: &Path, catalog: &Catalog) -> Result<LoadedFleet, InputError> {
             clusters.push(cluster);
         }
     }
+    if let Some(wanted) = &overrides.policy {
+        choose_policy(&mut clusters, wanted)?;
+    }
     checks::alike(&fleet, &clusters, catalog)?;
     checks::quotas(&fleet, &clusters, catalog)?;
     warnings.extend(checks::plans(&fleet, &clusters, catalog));
     let first = &clusters[0].scenario;
     let (seed, start) = (fleet.seed.unwrap_or(first.seed), first.start);
     Ok(LoadedFleet { fleet, clusters, warnings, seed, start })
+}
+
+/// Gives every cluster this policy whose scenario has it.
+fn choose_policy(clusters: &mut [LoadedCluster], wanted: &str) -> Read<()> {
+    let mut is_known = false;
+    for cluster in &mut *clusters {
+        if cluster.scenario.policies.iter().any(|policy| policy.name == wanted) {
+            wanted.clone_into(&mut cluster.policy);
+            is_known = true;
+        }
+    }
+    if is_known {
+        return Ok(());
+    }
+    let known: std::collections::BTreeSet<String> = clusters
+        .iter()
+        .flat_map(|cluster| cluster.scenario.policies.iter().map(|policy| policy.name.to_string()))
+        .collect();
+    let names = nodecast_model::text::error::listed(known.iter().map(String::as_str));
+    Err(InputError::new(format!("no scenario of this fleet has a policy `{wanted}`"))
+        .help(format!("available: {names}")))
 }
 
 /// The scenario of an entry with its own changes, before faults and limits of the fleet.
