@@ -179,6 +179,19 @@ fn reduced_quota_rejects_launches_with_quota_error() {
 }
 
 #[test]
+fn spot_quota_leaves_on_demand_launches() {
+    let common = "spot: { interruptions: none }, failures: none";
+    let outcome = shop("20m", "v1.13", &format!("ec2: {{ {common}, quotas: {{ spot: {{ standard: 6 }} }} }}"));
+    let refused = events(&outcome, EventKind::LaunchFailed);
+    assert!(!refused.is_empty());
+    assert!(refused.iter().all(|event| event.message.contains("MaxSpotInstanceCountExceeded")));
+    let fault = "faults: [{ at: 0s, quota: { class: standard, vcpus: 6, capacity_type: spot } }]";
+    let by_fault = shop("20m", "v1.13", &format!("ec2: {{ {common} }}\n{fault}"));
+    let again = events(&by_fault, EventKind::LaunchFailed);
+    assert!(again.iter().map(|event| event.at).eq(refused.iter().map(|event| event.at)), "the fault sets the same quota");
+}
+
+#[test]
 #[ignore = "slow: .ci/run slow-tests"]
 fn an_exhausted_subnet_sends_launches_to_other_zones() {
     let outcome = shop_with("20m", "  - { at: 0s, subnet_exhausted: { zone: us-east-1b } }");

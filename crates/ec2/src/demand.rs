@@ -10,19 +10,10 @@ use std::collections::BTreeMap;
 
 use super::api::{ApiAction, ApiCalls};
 use super::ec2::Pool;
-use super::quotas::QuotaClass;
+pub use super::quotas::QuotaKey;
 use super::settings::{ApiLimits, BucketSize};
 use nodecast_model::domain::{SimDuration, SimTime};
 use nodecast_model::fargate::LaunchRate;
-
-/// A vCPU quota of an account in a region.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct QuotaKey {
-    /// The class of instance types.
-    pub class: QuotaClass,
-    /// Whether it is the quota of Spot, and not of On-Demand.
-    pub spot: bool,
-}
 
 /// A step on a vCPU quota.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

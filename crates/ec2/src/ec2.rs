@@ -19,7 +19,7 @@ use super::api::{ApiAction, ApiCalls};
 use super::boot::{BootStages, BootTimes, BootTraits, fleet_call_time, shutdown_time};
 use super::fleet::{CallError, Candidate, FleetError, FleetErrorCode, FleetReply, FleetRequest, Throttled, allocate};
 use super::market::Market;
-use super::quotas::QuotaClass;
+use super::quotas::QuotaKey;
 use super::reservations::ReservationUse;
 use super::settings::{CapacityModel, CloudSettings};
 use nodecast_engine::Streams;
@@ -105,7 +105,7 @@ pub struct Ec2 {
     /// The free instances at the start of those that were asked about: each launch looks at a hundred pools.
     free_at_start: RefCell<FxHashMap<Pool, u32>>,
     instances: Vec<Instance>,
-    vcpus_in_use: FxHashMap<(QuotaClass, bool), u32>,
+    vcpus_in_use: FxHashMap<QuotaKey, u32>,
     api: ApiCalls,
     calls: u64,
     reads: u64,
@@ -302,9 +302,10 @@ impl Ec2 {
         if addresses == 0 {
             return Err(FleetErrorCode::InsufficientFreeAddressesInSubnet);
         }
-        match self.free(pool, now).min(within_quota).saturating_add(reserved).min(addresses) {
+        let depth = self.free(pool, now);
+        match depth.min(within_quota).saturating_add(reserved).min(addresses) {
             0 => Err(FleetErrorCode::InsufficientInstanceCapacity),
-            free => Ok(Candidate { pool, free, price, priority }),
+            free => Ok(Candidate { pool, free, depth: depth.saturating_add(reserved).min(addresses), price, priority }),
         }
     }
 

@@ -114,7 +114,9 @@ pub enum FaultKind {
     Quota {
         /// The class of instance types.
         class: QuotaClass,
-        /// vCPUs, On-Demand and Spot each.
+        /// `spot` or `on-demand`; both, each, if `None`.
+        capacity_type: Option<Symbol>,
+        /// vCPUs.
         vcpus: u32,
     },
     /// Interruption notices get lost on the way to the autoscaler's queue.
@@ -275,7 +277,12 @@ impl FaultKind {
             }
             Self::SubnetExhausted { zone: Some(zone) } => format!("the subnets of {zone} have no address left"),
             Self::SubnetExhausted { zone: None } => "no subnet has an address left".to_owned(),
-            Self::Quota { class, vcpus } => format!("the vCPU quota of {} is {vcpus}", class.as_str()),
+            Self::Quota { class, capacity_type: None, vcpus } => {
+                format!("the vCPU quota of {} is {vcpus}", class.as_str())
+            }
+            Self::Quota { class, capacity_type: Some(bought), vcpus } => {
+                format!("the {bought} vCPU quota of {} is {vcpus}", class.as_str())
+            }
             Self::LostNotices { probability } => {
                 format!("{:.1} % of the interruption notices get lost", percent(*probability))
             }

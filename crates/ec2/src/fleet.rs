@@ -103,8 +103,10 @@ impl FleetErrorCode {
 pub struct Candidate {
     /// The pool.
     pub pool: Pool,
-    /// Instances that it can still deliver.
+    /// Instances that it can still deliver to this account.
     pub free: u32,
+    /// Instances that it has, whatever the quotas of the account: strategies compare these.
+    pub depth: u32,
     /// Its price.
     pub price: HourlyRate,
     /// Its priority in the request; lower is better.
@@ -132,11 +134,11 @@ pub fn allocate(strategy: AllocationStrategy, pools_to_use: u32, target: u32, ca
         }
         AllocationStrategy::Prioritized => fill(&mut granted, target, candidates, |c| u64::from(c.priority)),
         AllocationStrategy::PriceCapacityOptimized => {
-            let deepest = candidates.iter().map(|c| u64::from(c.free)).max().unwrap_or(0);
-            let deep = |c: &Candidate| u64::from(c.free) * 100 >= deepest * PRICE_CAPACITY_DEPTH_PERCENT;
+            let deepest = candidates.iter().map(|c| u64::from(c.depth)).max().unwrap_or(0);
+            let deep = |c: &Candidate| u64::from(c.depth) * 100 >= deepest * PRICE_CAPACITY_DEPTH_PERCENT;
             // Deep pools first by price, then the shallow ones by depth.
             fill(&mut granted, target, candidates, |c| {
-                if deep(c) { u64::try_from(c.price.as_nanos()).unwrap_or(0) } else { u64::MAX - u64::from(c.free) }
+                if deep(c) { u64::try_from(c.price.as_nanos()).unwrap_or(0) } else { u64::MAX - u64::from(c.depth) }
             });
         }
         AllocationStrategy::CapacityOptimized => one_by_one(&mut granted, target, candidates, 100),
@@ -170,9 +172,10 @@ fn fill(granted: &mut [u32], mut wanted: u32, candidates: &[Candidate], rank: im
 /// Takes instance after instance from the best pool whose depth is at least `percent` of the deepest at that moment.
 fn one_by_one(granted: &mut [u32], target: u32, candidates: &[Candidate], percent: u64) {
     for _ in 0..target {
-        let left = |at: usize| u64::from(candidates[at].free - granted[at]);
-        let deepest = (0..candidates.len()).map(left).max().unwrap_or(0);
-        let eligible = (0..candidates.len()).filter(|&at| left(at) > 0 && left(at) * 100 >= deepest * percent);
+        let has_some = |at: &usize| candidates[*at].free > granted[*at];
+        let left = |at: usize| u64::from(candidates[at].depth - granted[at]);
+        let deepest = (0..candidates.len()).filter(has_some).map(left).max().unwrap_or(0);
+        let eligible = (0..candidates.len()).filter(has_some).filter(|&at| left(at) * 100 >= deepest * percent);
         let Some(best) = eligible.min_by_key(|&at| (candidates[at].priority, at)) else { return };
         granted[best] += 1;
     }
@@ -212,6 +215,7 @@ mod tests {
                     capacity_type: well_known::SPOT,
                 },
                 free,
+                depth: free,
                 price: HourlyRate::from_nanos(price),
                 priority: at as u32,
             })

@@ -10,7 +10,7 @@ use super::consistency::Consistency;
 use super::credits::CreditMode;
 use super::faults::Fault;
 use super::market::traces::Availability;
-use super::quotas::QuotaClass;
+pub use super::quotas::Quotas;
 use super::reservations::CapacityReservation;
 use super::subnets::Network;
 
@@ -219,31 +219,6 @@ impl Interruptions {
 impl Default for Interruptions {
     fn default() -> Self {
         Self::CENTRAL
-    }
-}
-
-/// Limits on vCPUs in use by class of instance types, On-Demand and Spot each.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Quotas([u32; QuotaClass::ALL.len()]);
-
-impl Quotas {
-    /// The limit of a class.
-    pub fn limit(&self, class: QuotaClass) -> u32 {
-        self.0[class as usize]
-    }
-
-    /// Sets the limit of a class.
-    #[must_use]
-    pub fn with(mut self, class: QuotaClass, vcpus: u32) -> Self {
-        self.0[class as usize] = vcpus;
-        self
-    }
-}
-
-impl Default for Quotas {
-    /// Much of the standard families, as a large account has; 1,000 of the others; P must be asked for, as at AWS.
-    fn default() -> Self {
-        Self([1_000; QuotaClass::ALL.len()]).with(QuotaClass::Standard, 100_000).with(QuotaClass::Parallel, 0)
     }
 }
 

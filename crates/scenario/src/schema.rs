@@ -495,6 +495,7 @@ pub static SECTIONS: &[&Section] = &[
     &ec2::SPOT,
     &ec2::INTERRUPTIONS,
     &ec2::QUOTAS,
+    &ec2::SPOT_QUOTAS,
     &ec2::API,
     &ec2::BUCKET,
     &ec2::FAILURES,

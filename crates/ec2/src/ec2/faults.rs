@@ -8,9 +8,9 @@ use crate::api::ApiAction;
 use crate::boot::BootTimes;
 use crate::faults::{FaultKind, ServerError};
 use crate::fleet::CallError;
-use crate::quotas::QuotaClass;
+use crate::quotas::QuotaKey;
 use crate::settings::BucketSize;
-use nodecast_model::domain::{SimDuration, SimTime, Symbol};
+use nodecast_model::domain::{SimDuration, SimTime, Symbol, well_known};
 
 /// What becomes of a launch that EC2 has accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -93,13 +93,16 @@ impl Ec2 {
         })
     }
 
-    /// The vCPU quota of a class.
-    pub(super) fn quota(&self, class: QuotaClass, now: SimTime) -> u32 {
+    /// A vCPU quota.
+    pub(super) fn quota(&self, quota: QuotaKey, now: SimTime) -> u32 {
         let other = self.troubles(now).find_map(|(_, kind)| match kind {
-            FaultKind::Quota { class: of, vcpus } if of == class => Some(vcpus),
+            FaultKind::Quota { class, capacity_type, vcpus } if quota.is_in(class) => {
+                let is_spot = capacity_type.map(|bought| bought == well_known::SPOT);
+                is_spot.is_none_or(|spot| spot == quota.spot).then_some(vcpus)
+            }
             _ => None,
         });
-        other.unwrap_or_else(|| self.settings.quotas.limit(class))
+        other.unwrap_or_else(|| self.settings.quotas.limit(quota))
     }
 
     /// The boot of an instance that was launched while faults were on.

@@ -3,10 +3,11 @@
 use super::timeline::warn_of_late;
 use super::{Reading, ScenarioError};
 use crate::cloud::faults::{Fault, FaultKind, PoolSelector, Struck};
-use crate::domain::SimTime;
+use crate::cloud::quotas::QuotaClass;
+use crate::domain::{SimTime, well_known};
 use crate::reader::Fields;
 use crate::schema::Section;
-use crate::schema::faults::{FaultEntry, NODE_FAILURE, NodeFailure, SpotInterruption};
+use crate::schema::faults::{FaultEntry, NODE_FAILURE, NodeFailure, Quota, SpotInterruption};
 
 /// Faults that begin before the end of the run, in order of time. What begins after it is checked like the rest, and then left out.
 pub(super) fn in_order(mut faults: Vec<Fault>, end: SimTime) -> Vec<Fault> {
@@ -72,6 +73,23 @@ pub(crate) fn no_victims(
         .error(node.at, format!("`{first}` and `{second}` both say how many are {how}"))
         .because("the second of the two")
         .help("take one of them out")
+}
+
+/// Another vCPU quota.
+pub(crate) fn quota(
+    reading: &mut Reading<'_, '_>,
+    fields: Fields<'_, '_>,
+    quota: Quota,
+) -> Result<FaultKind, ScenarioError> {
+    let Quota { class, vcpus, capacity_type } = quota;
+    if class == QuotaClass::P5 && capacity_type == Some(well_known::ON_DEMAND) {
+        let at = fields.get("class").map_or(fields.at, |node| node.at);
+        return Err(reading
+            .error(at, "On-Demand has no quota `p5`")
+            .because("a class of Spot only")
+            .help("use `class: parallel`, which includes P5"));
+    }
+    Ok(FaultKind::Quota { class, capacity_type, vcpus })
 }
 
 /// An interruption of Spot instances.

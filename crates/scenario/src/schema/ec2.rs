@@ -5,7 +5,7 @@ use super::kind::{File, Moment, Name, Number, Or, Placed, Quantity, Share, Show,
 use super::names::{Families, InstanceType, InstanceTypes, Zone};
 use crate::cloud::credits::CreditMode;
 use crate::cloud::market::traces::Availability;
-use crate::cloud::quotas::QuotaClass;
+use crate::cloud::quotas::{QuotaClass, QuotaKey};
 use crate::cloud::settings::{
     ApiLimits, BillingSettings, BucketSize, CapacityModel, Failures, Interruptions, Quotas, SpotPrices, Times,
 };
@@ -38,7 +38,9 @@ section! {
     price_errors: drawn
     availability: availability.csv
     interruptions: { exposure: 72h, stress: 2, size_factor: true, bursts: true }
-  quotas: { standard: 5000, graphics: 64, parallel: 0, f: 0, inf: 0, x: 0, dl: 0, trn: 0, hpc: 0, high_memory: 0, other: 0 }
+  quotas:
+    { standard: 5000, graphics: 64, parallel: 0, f: 0, inf: 0, x: 0, dl: 0, trn: 0, hpc: 0, high_memory: 0, other: 0,
+      spot: { standard: 640, graphics: 32, parallel: 96, p5: 192, f: 0, inf: 0, x: 128, dl: 0, trn: 0, hpc: 0, high_memory: 0, other: 0 } }
   api:
     calls: { size: 50, per_second: 5 }
     instances: { size: 1000, per_second: 2 }
@@ -73,7 +75,7 @@ section! {
         /// How much there is: whatever is asked for; a fixed number in each Spot pool; or pools that come and go as
         /// in recorded availability of 2022 and 2023.
         capacity: Capacity = CapacityModel::Static;
-        /// Limits on vCPUs in use, On-Demand and Spot each. What capacity reservations hold counts, used or not.
+        /// Limits on vCPUs in use, for On-Demand and Spot each. What capacity reservations hold counts, used or not.
         quotas: Limits = Quotas::default(), or "100,000 standard, 0 of P, 1,000 of each other";
         /// Limits on calls, and how consistent reads are.
         api: Or<Unlimited, ApiLimits> = (ApiLimits::default(), Consistency::default()), or "EC2's documented ones";
@@ -183,27 +185,60 @@ section! {
     QUOTAS: "`quotas`", "`ec2.quotas`";
     struct QuotaKeys: {} aside {
         /// Families A, C, D, H, I, M, R, T, Z.
-        standard: Vcpus = Quotas::default().limit(QuotaClass::Standard);
+        standard: Vcpus = default_quota(QuotaClass::Standard);
         /// Families G and VT.
-        graphics: Vcpus = Quotas::default().limit(QuotaClass::Graphics);
+        graphics: Vcpus = default_quota(QuotaClass::Graphics);
         /// Family P, which has to be asked for.
-        parallel: Vcpus = Quotas::default().limit(QuotaClass::Parallel);
+        parallel: Vcpus = default_quota(QuotaClass::Parallel);
         /// Family F.
-        f: Vcpus = Quotas::default().limit(QuotaClass::F);
+        f: Vcpus = default_quota(QuotaClass::F);
         /// Family Inf.
-        inf: Vcpus = Quotas::default().limit(QuotaClass::Inf);
+        inf: Vcpus = default_quota(QuotaClass::Inf);
         /// Family X.
-        x: Vcpus = Quotas::default().limit(QuotaClass::X);
+        x: Vcpus = default_quota(QuotaClass::X);
         /// Family DL.
-        dl: Vcpus = Quotas::default().limit(QuotaClass::Dl);
+        dl: Vcpus = default_quota(QuotaClass::Dl);
         /// Family Trn.
-        trn: Vcpus = Quotas::default().limit(QuotaClass::Trn);
+        trn: Vcpus = default_quota(QuotaClass::Trn);
         /// Family HPC.
-        hpc: Vcpus = Quotas::default().limit(QuotaClass::Hpc);
+        hpc: Vcpus = default_quota(QuotaClass::Hpc);
         /// Family U.
-        high_memory: Vcpus = Quotas::default().limit(QuotaClass::HighMemory);
+        high_memory: Vcpus = default_quota(QuotaClass::HighMemory);
         /// Everything else.
-        other: Vcpus = Quotas::default().limit(QuotaClass::Other);
+        other: Vcpus = default_quota(QuotaClass::Other);
+        /// Limits for Spot where they differ.
+        spot: SpotLimits, or "the limits above";
+    }
+}
+
+section! {
+    /// vCPUs by class of instance types. A class that is not listed has its limit of `quotas`.
+    SPOT_QUOTAS: "`spot`", "`ec2.quotas.spot`";
+    struct SpotQuotaKeys: {} aside {
+        /// Families A, C, D, H, I, M, R, T, Z.
+        standard: Vcpus, or "as in `quotas`";
+        /// Families G and VT.
+        graphics: Vcpus, or "as in `quotas`";
+        /// Families P4, P3, and P2.
+        parallel: Vcpus, or "as in `quotas`";
+        /// Families P5 and later.
+        p5: Vcpus, or "`parallel` of `quotas`";
+        /// Family F.
+        f: Vcpus, or "as in `quotas`";
+        /// Family Inf.
+        inf: Vcpus, or "as in `quotas`";
+        /// Family X.
+        x: Vcpus, or "as in `quotas`";
+        /// Family DL.
+        dl: Vcpus, or "as in `quotas`";
+        /// Family Trn.
+        trn: Vcpus, or "as in `quotas`";
+        /// Family HPC.
+        hpc: Vcpus, or "as in `quotas`";
+        /// Family U.
+        high_memory: Vcpus, or "as in `quotas`";
+        /// Everything else.
+        other: Vcpus, or "as in `quotas`";
     }
 }
 
@@ -424,17 +459,32 @@ kind! {
 /// A limit on vCPUs.
 type Vcpus = Whole<0, 100_000_000>;
 
+/// The default limit of a class, On-Demand and Spot each.
+fn default_quota(class: QuotaClass) -> u32 {
+    Quotas::default().limit(QuotaKey { class, spot: false })
+}
+
 kind! {
     /// Limits on vCPUs by class; of a class that is not named the default.
     Limits: QuotaKeys => Quotas, |reading, node, _, _| {
         let fields = reading.reader.fields(node, &QUOTAS.shape)?;
         let mut quotas = Quotas::default();
-        for class in QuotaClass::ALL {
+        for class in QuotaClass::ALL.into_iter().filter(|class| *class != QuotaClass::P5) {
             if let Some(limit) = fields.get(class.as_str()) {
                 quotas = quotas.with(class, Vcpus::read(reading, limit, class.as_str())?);
             }
         }
-        Ok(quotas)
+        let spot = fields.get("spot").map(|spot| SpotLimits::read(reading, spot, "spot")).transpose()?;
+        Ok(spot.into_iter().flatten().fold(quotas, |quotas, (class, vcpus)| quotas.with_spot(class, vcpus)))
+    }
+}
+
+kind! {
+    /// Limits on vCPUs of Spot by class.
+    SpotLimits: SpotQuotaKeys => Vec<(QuotaClass, u32)>, |reading, node, _, _| {
+        let fields = reading.reader.fields(node, &SPOT_QUOTAS.shape)?;
+        let stated = QuotaClass::ALL.into_iter().filter_map(|class| Some((class, fields.get(class.as_str())?)));
+        stated.map(|(class, limit)| Ok((class, Vcpus::read(reading, limit, class.as_str())?))).collect()
     }
 }
 

@@ -31,7 +31,7 @@ section! {
   - { at: 7h, for: 1h, boot_failure: { probability: 20% } }
   - { at: 8h, for: 1h, price_shock: { factor: 2.5, family: c5, type: c5.large, zone: us-east-1a } }
   - { at: 9h, for: 1h, subnet_exhausted: { zone: us-east-1a } }
-  - { at: 10h, for: 1h, quota: { class: standard, vcpus: 64 } }
+  - { at: 10h, for: 1h, quota: { class: standard, vcpus: 64, capacity_type: spot } }
   - { at: 11h, for: 1h, lost_notices: { probability: 100% } }
 ";
     becomes Fault, faults::fault;
@@ -243,12 +243,14 @@ section! {
 
 section! {
     QUOTA: "`quota`", "`faults[].quota`";
-    becomes FaultKind, |_, _, own: Self| Ok(FaultKind::Quota { class: own.class, vcpus: own.vcpus });
+    becomes FaultKind, faults::quota;
     struct Quota {
-        /// The class of instance types.
+        /// The class of instance types. `p5` is a class of Spot only; `parallel` includes it.
         class: Class;
-        /// vCPUs, On-Demand and Spot each.
+        /// vCPUs.
         vcpus: Whole<0, 100_000_000>;
+        /// Of this capacity type.
+        capacity_type: CapacityType, or "both, each";
     }
 }
 
