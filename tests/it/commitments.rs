@@ -1,7 +1,7 @@
 //! Commitments: prices by term, the order in which plans apply, and the usage that they cover.
 
 use nodecast::catalog::PriceQuality;
-use nodecast::cloud::commitments::{Commitments, Platform, ReservedInstances, SavingsPlan, Usage, cover};
+use nodecast::cloud::commitments::{Commitments, Platform, ReservedInstances, SavingsPlan, Usage, UsageKind, cover};
 use nodecast::domain::{Accrual, HourlyRate, SimDuration, Symbol};
 
 use crate::cli::Place;
@@ -103,7 +103,7 @@ fn user_commitment_table_sets_no_upfront_discounts() {
 /// Usage of a whole hour.
 fn used(instance_type: &str, on_demand: &str) -> Usage {
     Usage {
-        instance_type: Symbol::new(instance_type),
+        kind: UsageKind::Instance(Symbol::new(instance_type)),
         platform: Platform::Linux,
         zone: Symbol::new("us-east-1a"),
         rate: HourlyRate::parse(on_demand).unwrap(),

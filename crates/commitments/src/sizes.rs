@@ -55,3 +55,20 @@ pub(crate) fn quarter_units(name: &str) -> u32 {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::quarter_units;
+    use nodecast_prices::Catalog;
+
+    #[test]
+    fn bare_metal_has_units_of_largest_virtual_size() {
+        let region = Catalog::embedded().and_then(|catalog| catalog.region("us-east-1")).unwrap();
+        for kind in &region.types {
+            let name = kind.facts.name.as_str();
+            let is_metal = name.contains(".metal") && !name.starts_with("mac");
+            let vcpus = if name == "i3.metal" { 64 } else { kind.facts.vcpus };
+            assert!(!is_metal || quarter_units(name) == 4 * 2 * vcpus, "{name}: {vcpus} vCPUs");
+        }
+    }
+}

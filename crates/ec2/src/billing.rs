@@ -30,7 +30,7 @@ use self::network::Traffic;
 pub use self::over_time::{Spent, over_time};
 use self::reserved::ReservedLives;
 use super::bill::{Bill, BillItem, BillLine};
-use super::commitments::{CoveredShare, Platform, Usage, WHOLE, cover};
+use super::commitments::{CoveredShare, Platform, Usage, UsageKind, WHOLE, cover};
 use super::credits;
 use super::ec2::{Ec2, EndedBy, Instance};
 use super::market::PriceInterval;
@@ -401,7 +401,7 @@ fn commitments(
             })
             .collect();
         let held: Vec<(usize, Usage)> = reserved.usage((from, to), |guest| non_compute.platform(&instances[guest]));
-        let on_fargate: Vec<(usize, Stretch, Usage)> =
+        let on_fargate: Vec<((usize, usize), Stretch, Usage)> =
             fargate.map_or_else(Vec::new, |(pods, prices)| fargate::usage(pods, prices, (from, to)).collect());
         let of_instances = running.iter().map(|pair| pair.2).chain(held.iter().map(|pair| pair.1));
         let usage: Vec<Usage> = of_instances.chain(on_fargate.iter().map(|fargate| fargate.2)).collect();
@@ -416,7 +416,7 @@ fn commitments(
             coverage.note_reservation(*number, piece((from, to), usage, *share));
         }
         for ((number, stretch, usage), share) in on_fargate.iter().zip(of_fargate) {
-            coverage.note_pod(*number, piece(*stretch, usage, *share));
+            coverage.note_fargate(*number, piece(*stretch, usage, *share));
         }
         let unused = hour.reserved_unused + hour.plan_unused;
         coverage.note_unused(from, to, unused);
@@ -443,7 +443,7 @@ fn usage_within(
     let ended = instance.terminating.unwrap_or(to).min(to);
     let ran = if began < ended { reserved.outside(number, began, ended) } else { SimDuration::ZERO };
     let usage = Usage {
-        instance_type: instance.pool.instance_type,
+        kind: UsageKind::Instance(instance.pool.instance_type),
         platform: Platform::Linux,
         zone: instance.pool.zone,
         rate: instance.rate,

@@ -1,23 +1,16 @@
-//! What has been bought in advance, and what it covers: Reserved Instances and Savings Plans.
+//! Commitments of a cluster's account: Reserved Instances and Savings Plans, and the usage that they cover in a clock hour.
 //!
-//! Evaluated by the clock hour, over On-Demand usage and capacity reservations, used or not; Spot takes no part.
-//!
-//! Source: AWS documentation of billing as of 2026: zonal reservations first, then regional ones from the smallest size
-//! up, then all EC2 Instance Savings Plans together, then all Compute Savings Plans together, each kind by pairs of plan and usage from the
-//! highest discount down (Savings Plans user guide, "How Savings Plans apply to your usage").
-//! Reserved Instances cover usage of their platform; other platforms than Linux have no size flexibility. Plans cover any platform.
+//! `nodecast-commitments` has the rules. Here the scenario's commitments become those of one account and one cluster.
+//! They cover On-Demand usage and capacity reservations, used or not; Spot takes no part.
 //!
 //! Deviation: short-lived instances share a reservation's hour by their running seconds.
 
-use std::cmp::Reverse;
-
+use nodecast_commitments::{Accounts, PlanKind, PlanRates, ReservedInstance, Tenancy, Term, UsageLine};
+pub use nodecast_commitments::{Platform, UsageKind, WHOLE};
 use nodecast_model::catalog::PriceQuality;
-use nodecast_model::domain::{Accrual, HourlyRate, Money, SimDuration, Symbol};
+use nodecast_model::domain::{HourlyRate, Money, SimDuration, SimTime, Symbol};
 
-/// The whole, in the unit of discounts: millionths. AWS states prices of plans with five decimals of a dollar.
-pub const WHOLE: u32 = 1_000_000;
-
-/// What usage of Fargate, which has no instance type, is called.
+/// Capacity type of nodes of Fargate.
 pub const FARGATE: &str = "fargate";
 
 /// What has been bought in advance.
@@ -35,37 +28,25 @@ impl Commitments {
         self.reserved.is_empty() && self.plans.is_empty()
     }
 
+    /// The same as commitments of one account and one region, with ids in the order of what they are: their order in the scenario changes
+    /// nothing.
+    fn of_one_account(&self) -> nodecast_commitments::Commitments {
+        let id = |number: usize| Symbol::new(&format!("{number:09}"));
+        let mut reserved: Vec<&ReservedInstances> = self.reserved.iter().collect();
+        reserved.sort_unstable();
+        let mut plans: Vec<&SavingsPlan> = self.plans.iter().collect();
+        plans.sort_unstable();
+        nodecast_commitments::Commitments {
+            reserved: reserved.into_iter().enumerate().map(|(number, reserved)| reserved.with_id(id(number))).collect(),
+            plans: plans.into_iter().enumerate().map(|(number, plan)| plan.with_id(id(number))).collect(),
+        }
+    }
+
     /// The weakest quality of a price of Reserved Instances, and of a discount of Savings Plans.
     pub fn qualities(&self) -> [PriceQuality; 2] {
         let reserved = self.reserved.iter().map(|reserved| reserved.quality).max();
         let plans = self.plans.iter().map(|plan| plan.quality).max();
         [reserved, plans].map(|quality| quality.unwrap_or(PriceQuality::Published))
-    }
-}
-
-/// Operating system that a price of EC2 is for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub enum Platform {
-    /// Linux without a licence.
-    #[default]
-    Linux,
-    /// Windows Server.
-    Windows,
-    /// Red Hat Enterprise Linux.
-    Rhel,
-    /// SUSE Linux Enterprise Server.
-    Suse,
-}
-
-impl Platform {
-    /// The platform as a scenario writes it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Linux => "linux",
-            Self::Windows => "windows",
-            Self::Rhel => "rhel",
-            Self::Suse => "suse",
-        }
     }
 }
 
@@ -86,6 +67,28 @@ pub struct ReservedInstances {
     pub quality: PriceQuality,
 }
 
+impl ReservedInstances {
+    fn with_id(&self, id: Symbol) -> ReservedInstance {
+        ReservedInstance {
+            id,
+            owner: here(),
+            region: here(),
+            zone: self.zone,
+            instance_type: self.instance_type,
+            platform: self.platform,
+            tenancy: Tenancy::Shared,
+            count: self.count,
+            rate: self.rate,
+            term: Term::default(),
+        }
+    }
+}
+
+/// The only account, region, and cluster.
+fn here() -> Symbol {
+    Symbol::new("")
+}
+
 /// A Savings Plan.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SavingsPlan {
@@ -104,24 +107,25 @@ pub struct SavingsPlan {
 }
 
 impl SavingsPlan {
-    /// The discount on a type of `family`, or on Fargate, in millionths; `None` where the plan is not for it.
-    fn discount_on(&self, family: &str) -> Option<u32> {
-        if self.family.is_some_and(|this_family| this_family.as_str() != family) {
-            return None;
-        }
-        if family == FARGATE {
-            return self.fargate_discount;
-        }
-        let family_discount = self.family_discounts.iter().find(|(name, _)| name.as_str() == family);
-        Some(family_discount.map_or(self.discount, |&(_, discount)| discount).min(WHOLE))
+    fn with_id(&self, id: Symbol) -> nodecast_commitments::SavingsPlan {
+        let rates = PlanRates {
+            discount: Some(self.discount),
+            families: self.family_discounts.clone(),
+            fargate_cpu: self.fargate_discount,
+            fargate_memory: self.fargate_discount,
+            ..PlanRates::default()
+        };
+        let kind = self.family.map_or(PlanKind::Compute, |family| PlanKind::Instance { family, region: here() });
+        let (owner, term) = (here(), Term::default());
+        nodecast_commitments::SavingsPlan { id, owner, kind, commitment: self.commitment, rates, term }
     }
 }
 
-/// On-Demand running time of one instance within one clock hour.
+/// On-Demand running time of one instance, or of vCPUs or memory of a pod on Fargate, within one clock hour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Usage {
-    /// Instance type; [`FARGATE`] for a pod there.
-    pub instance_type: Symbol,
+    /// Instance type, or what of Fargate.
+    pub kind: UsageKind,
     /// Platform.
     pub platform: Platform,
     /// Zone.
@@ -132,6 +136,25 @@ pub struct Usage {
     pub ran: SimDuration,
     /// Whether this is a capacity reservation, which zonal Reserved Instances do not discount.
     pub reserved: bool,
+}
+
+impl Usage {
+    fn line(&self, number: u32) -> UsageLine {
+        UsageLine {
+            cluster: here(),
+            account: here(),
+            node: number,
+            region: here(),
+            zone: self.zone,
+            kind: self.kind,
+            platform: self.platform,
+            tenancy: Tenancy::Shared,
+            list: self.rate,
+            rate: self.rate,
+            ran: self.ran,
+            is_reservation: self.reserved,
+        }
+    }
 }
 
 /// What one clock hour comes to.
@@ -162,207 +185,45 @@ pub struct CoveredShare {
 
 /// Works out a clock hour. `hour` is its length: less than an hour at the edges of a run.
 pub fn cover(commitments: &Commitments, usage: &[Usage], hour: SimDuration) -> HourOfCommitments {
-    let mut left: Vec<i128> = usage.iter().map(|one| i128::from(one.ran.as_micros())).collect();
-    let shares = vec![CoveredShare::default(); usage.len()];
+    let bought = commitments.of_one_account();
+    let lines: Vec<UsageLine> = usage.iter().zip(0..).map(|(usage, number)| usage.line(number)).collect();
+    let covered =
+        nodecast_commitments::apply(&Accounts::default(), &bought, &lines, (SimTime::ZERO, SimTime::ZERO + hour));
+    let share =
+        |(usage, &left): (&Usage, &SimDuration)| CoveredShare { covered: usage.ran - left, ..CoveredShare::default() };
+    let shares = usage.iter().zip(&covered.left).map(share).collect();
     let mut result = HourOfCommitments { shares, ..HourOfCommitments::default() };
-    // Sorted by what they are, so that their order in the scenario changes nothing.
-    let mut reserved: Vec<&ReservedInstances> = commitments.reserved.iter().collect();
-    reserved.sort_unstable_by_key(|reserved| (reserved.zone.is_none(), **reserved));
-    for reserved in reserved {
-        reserve(reserved, usage, hour, &mut left, &mut result);
+    for (number, fee) in covered.fees.iter().enumerate() {
+        let (fees, unused) = if number < bought.reserved.len() {
+            (&mut result.reserved_fees, &mut result.reserved_unused)
+        } else {
+            (&mut result.plan_fees, &mut result.plan_unused)
+        };
+        *fees += fee.paid;
+        *unused += fee.unused;
     }
-    let mut plans: Vec<&SavingsPlan> = commitments.plans.iter().collect();
-    plans.sort_unstable_by_key(|plan| (plan.family.is_none(), *plan));
-    let of_instances = plans.partition_point(|plan| plan.family.is_some());
-    let (instance_plans, compute_plans) = plans.split_at(of_instances);
-    for of_one_kind in [instance_plans, compute_plans] {
-        apply_plans(of_one_kind, usage, hour, &mut left, &mut result);
-    }
-    for ((share, one), &left) in result.shares.iter_mut().zip(usage).zip(&left) {
-        share.covered = one.ran - micros(left);
+    for part in covered.parts {
+        let share = &mut result.shares[part.line];
+        *(if part.commitment < bought.reserved.len() { &mut share.by_reserved } else { &mut share.by_plans }) +=
+            part.fee;
     }
     result
-}
-
-fn micros(count: i128) -> SimDuration {
-    SimDuration::from_micros(i64::try_from(count).unwrap_or(i64::MAX))
-}
-
-fn of_micros(rate: HourlyRate, count: i128) -> Accrual {
-    Accrual::new(rate, micros(count))
-}
-
-/// Covers what a reservation covers. Regional ones count in quarters of a normalised unit times time.
-fn reserve(
-    reserved: &ReservedInstances,
-    usage: &[Usage],
-    hour: SimDuration,
-    left: &mut [i128],
-    result: &mut HourOfCommitments,
-) {
-    let flexible = reserved.zone.is_none()
-        && reserved.platform == Platform::Linux
-        && is_size_flexible(family(reserved.instance_type));
-    let units = |name: Symbol| if flexible { i128::from(quarter_units(name)) } else { 1 };
-    let matches = |one: &Usage| match reserved.zone {
-        Some(zone) => one.instance_type == reserved.instance_type && one.zone == zone && !one.reserved,
-        None if flexible => family(one.instance_type) == family(reserved.instance_type),
-        None => one.instance_type == reserved.instance_type,
-    };
-    let span = i128::from(hour.as_micros());
-    let total = units(reserved.instance_type) * i128::from(reserved.count) * span;
-    let mut free = total;
-    let is_covered = |one: &Usage| one.platform == reserved.platform && matches(one);
-    let mut order: Vec<usize> = (0..usage.len()).filter(|&at| is_covered(&usage[at])).collect();
-    order.sort_by_key(|&at| (units(usage[at].instance_type), at));
-    let mut weights = vec![0; order.len()];
-    for (&at, weight) in order.iter().zip(&mut weights) {
-        let unit = units(usage[at].instance_type).max(1);
-        let covered = left[at].min(free / unit);
-        left[at] -= covered;
-        *weight = covered * unit;
-        free -= *weight;
-    }
-    let fee = of_micros(reserved.rate, span * i128::from(reserved.count)).total();
-    let unused = unused(fee, free, total);
-    result.reserved_fees += fee;
-    result.reserved_unused += unused;
-    for (at, part) in order.into_iter().zip((fee - unused).shared_by(weights)) {
-        result.shares[at].by_reserved += part;
-    }
-}
-
-/// Covers what plans of one kind cover, pair by pair of plan and usage.
-fn apply_plans(
-    plans: &[&SavingsPlan],
-    usage: &[Usage],
-    hour: SimDuration,
-    left: &mut [i128],
-    result: &mut HourOfCommitments,
-) {
-    let total = |plan: &SavingsPlan| i128::from(plan.commitment.as_nanos()) * i128::from(hour.as_micros());
-    let mut free: Vec<i128> = plans.iter().map(|plan| total(plan)).collect();
-    let mut used: Vec<Vec<(usize, i128)>> = vec![Vec::new(); plans.len()];
-    for (number, at, rate) in pairs(plans, usage) {
-        let rate = i128::from(rate.as_nanos());
-        let covered = if rate == 0 { left[at] } else { left[at].min(free[number] / rate) };
-        left[at] -= covered;
-        free[number] -= covered * rate;
-        used[number].push((at, covered * rate));
-    }
-    for ((plan, free), used) in plans.iter().zip(free).zip(used) {
-        let fee = Accrual::new(plan.commitment, hour).total();
-        let unused = unused(fee, free, total(plan));
-        result.plan_fees += fee;
-        result.plan_unused += unused;
-        let parts = (fee - unused).shared_by(used.iter().map(|&(_, weight)| weight));
-        for (&(at, _), part) in used.iter().zip(parts) {
-            result.shares[at].by_plans += part;
-        }
-    }
-}
-
-/// Positions of a plan and a usage that it is for, with the plan's rate, in the order in which AWS applies them: the highest
-/// discount first, then the lowest rate. AWS does not say what is first of equals: here plans in their order, then usage in its order.
-fn pairs(plans: &[&SavingsPlan], usage: &[Usage]) -> Vec<(usize, usize, HourlyRate)> {
-    let mut pairs = Vec::new();
-    for (number, plan) in plans.iter().enumerate() {
-        for (at, one) in usage.iter().enumerate() {
-            if let Some(discount) = plan.discount_on(family(one.instance_type)) {
-                let rate = one.rate.scaled(i64::from(WHOLE - discount), i64::from(WHOLE));
-                pairs.push((Reverse(discount), rate, number, at));
-            }
-        }
-    }
-    pairs.sort_unstable();
-    pairs.into_iter().map(|(_, rate, number, at)| (number, at, rate)).collect()
-}
-
-/// The family of an instance type.
-fn family(instance_type: Symbol) -> &'static str {
-    instance_type.as_str().split('.').next().unwrap_or_default()
-}
-
-/// The part of `fee` that covered nothing, when `free` of `total` is left; all of it if nothing was covered.
-fn unused(fee: Money, free: i128, total: i128) -> Money {
-    if total <= 0 || free >= total {
-        return fee;
-    }
-    fee.portion(free, total)
-}
-
-/// Families whose regional reservations cover their own size alone.
-///
-/// Source: EC2 user guide, "How Reserved Instance discounts are applied", limitations of instance size flexibility (2026).
-const OF_ONE_SIZE: [&str; 15] = [
-    "g4ad", "g4dn", "g5", "g5g", "g6", "g6e", "g6f", "gr6", "gr6f", "hpc7a", "inf1", "inf2", "p5", "u7i-6tb", "u7i-8tb",
-];
-
-/// Whether regional Linux reservations of the family cover its other sizes.
-fn is_size_flexible(family: &str) -> bool {
-    !OF_ONE_SIZE.contains(&family)
-}
-
-/// Normalised units of `metal` without a size; of all other families it has those of 24xlarge.
-///
-/// Source: EC2 user guide, "How Reserved Instance discounts are applied", normalization factor for bare metal instances (2026): that of the largest
-/// virtual size of the family, so that i3.metal counts as i3.16xlarge although it has eight vCPUs more.
-const METAL: [(u32, &[&str]); 6] = [
-    (32, &["a1"]),
-    (96, &["m5zn", "x2iezn", "z1d"]),
-    (
-        128,
-        &[
-            "c6g", "c6gd", "c7g", "c7gd", "c7gn", "g5g", "i3", "m6g", "m6gd", "m7g", "m7gd", "r6g", "r6gd", "r7g",
-            "r7gd", "x2gd",
-        ],
-    ),
-    (144, &["c5n"]),
-    (
-        256,
-        &[
-            "c6i", "c6id", "c6in", "i4i", "m6i", "m6id", "m6idn", "m6in", "r6i", "r6id", "r6idn", "r6in", "x2idn",
-            "x2iedn",
-        ],
-    ),
-    (384, &["c6a", "m6a", "r6a"]),
-];
-
-/// Quarters of a normalised unit of a size: nano 1, micro 2, small 4, medium 8, large 16, xlarge 32 and multiples of it.
-fn quarter_units(name: Symbol) -> u32 {
-    let (family, size) = name.as_str().split_once('.').unwrap_or_default();
-    match size {
-        "nano" => 1,
-        "micro" => 2,
-        "small" => 4,
-        "medium" => 8,
-        "large" => 16,
-        "xlarge" => 32,
-        _ => {
-            let digits: String = size.trim_start_matches("metal-").chars().take_while(char::is_ascii_digit).collect();
-            let metal =
-                || METAL.iter().find(|(_, families)| families.contains(&family)).map_or(8 * 24, |metal| metal.0);
-            digits.parse::<u32>().map_or_else(|_| 4 * metal(), |multiple| 32 * multiple.min(1_000))
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{
-        Commitments, CoveredShare, HourOfCommitments, Platform, ReservedInstances, SavingsPlan, Usage, cover,
-        quarter_units,
+        Commitments, CoveredShare, HourOfCommitments, Platform, ReservedInstances, SavingsPlan, Usage, UsageKind, cover,
     };
     use nodecast_model::catalog::PriceQuality;
     use nodecast_model::domain::{Accrual, HourlyRate, SimDuration, Symbol};
-    use nodecast_prices::Catalog;
 
     const HOUR: SimDuration = SimDuration::from_secs(3_600);
 
     fn usage(instance_type: &str, rate: &str) -> Usage {
         let rate = HourlyRate::parse(rate).unwrap();
-        let (instance_type, zone) = (Symbol::new(instance_type), Symbol::new("a"));
-        Usage { instance_type, platform: Platform::Linux, zone, rate, ran: HOUR, reserved: false }
+        let (kind, zone) = (UsageKind::Instance(Symbol::new(instance_type)), Symbol::new("a"));
+        Usage { kind, platform: Platform::Linux, zone, rate, ran: HOUR, reserved: false }
     }
 
     fn reserved(instance_type: &str, zone: Option<&str>, count: u32, rate: &str) -> ReservedInstances {
@@ -424,13 +285,6 @@ mod tests {
 
     #[test]
     fn bare_metal_counts_as_the_largest_virtual_size() {
-        let region = Catalog::embedded().and_then(|catalog| catalog.region("us-east-1")).unwrap();
-        for kind in &region.types {
-            let name = kind.facts.name;
-            let is_metal = name.as_str().contains(".metal") && !name.as_str().starts_with("mac");
-            let vcpus = if name.as_str() == "i3.metal" { 64 } else { kind.facts.vcpus };
-            assert!(!is_metal || quarter_units(name) == 4 * 2 * vcpus, "{name}: {vcpus} vCPUs");
-        }
         let bought = Commitments { reserved: vec![reserved("c6g.metal", None, 1, "1.40")], plans: Vec::new() };
         let usage = [usage("c6g.16xlarge", "2.176")];
         let hour = cover(&bought, &usage, HOUR);
@@ -462,7 +316,7 @@ mod tests {
 
     #[test]
     fn fargate_needs_plan_with_fargate_discount() {
-        let two = [usage("m5.xlarge", "0.20"), usage(super::FARGATE, "0.10")];
+        let two = [usage("m5.xlarge", "0.20"), Usage { kind: UsageKind::FargateCpu, ..usage("none", "0.10") }];
         let with = |plan| cover(&Commitments { reserved: Vec::new(), plans: vec![plan] }, &two, HOUR);
         let on_fargate = |plan| with(plan).shares[1].covered;
         assert_eq!(on_fargate(plan(None, "1", 30)), SimDuration::ZERO);

@@ -6,12 +6,12 @@
 //! Deviation: a Compute Savings Plan covers Fargate only if it sets `fargate_discount`. That discount applies to
 //! vCPUs and memory.
 
-use super::net::{Coverage, Piece, of_life};
+use super::net::{Coverage, of_life};
 use super::{Listed, Stretch, billed_time, blank, charge};
 use crate::bill::{BillItem, BillLine};
-use crate::commitments::{CoveredShare, FARGATE, Platform, Usage};
+use crate::commitments::{Platform, Usage, UsageKind};
 use nodecast_model::catalog::{PriceQuality, Region};
-use nodecast_model::domain::{Currency, HourlyRate, Money, NodeId, SimTime, Symbol};
+use nodecast_model::domain::{Currency, HourlyRate, NodeId, SimTime, Symbol};
 
 /// Regions whose prices of a vCPU and a GB for an hour are on record, in nano-dollars, and whether a price list has been quoted.
 const LISTED: [(&str, i64, i64, bool); 9] = [
@@ -140,18 +140,25 @@ fn of_pod(pod: &FargatePod, prices: &FargatePrices, end: SimTime) -> impl Iterat
     })
 }
 
-/// What each pod used within a stretch of what Savings Plans may cover, with its position.
+/// What the vCPUs (part 0) and the memory (1) of each pod used within a stretch of what Savings Plans may cover, with the pod's position.
 pub(super) fn usage(
     pods: &[FargatePod],
     prices: &FargatePrices,
     (from, to): Stretch,
-) -> impl Iterator<Item = (usize, Stretch, Usage)> {
-    pods.iter().enumerate().filter_map(move |(number, pod)| {
+) -> impl Iterator<Item = ((usize, usize), Stretch, Usage)> {
+    let running = pods.iter().enumerate().filter_map(move |(number, pod)| {
         let (began, ended) = (pod.from.max(from), pod.until.unwrap_or(to).min(to));
-        let rate = prices.hourly(pod.cpu_milli, pod.memory_mib, 0);
-        let (instance_type, platform) = (Symbol::new(FARGATE), Platform::Linux);
-        let usage = |ran| Usage { instance_type, platform, zone: pod.zone, rate, ran, reserved: false };
-        (began < ended).then(|| (number, (began, ended), usage(ended - began)))
+        (began < ended).then_some((number, pod, (began, ended)))
+    });
+    running.flat_map(|(number, pod, stretch)| {
+        let parts = [
+            (UsageKind::FargateCpu, prices.vcpu.scaled(pod.cpu_milli, 1_000)),
+            (UsageKind::FargateMemory, prices.gb.scaled(pod.memory_mib, MIB_PER_GB)),
+        ];
+        let (ran, platform) = (stretch.1 - stretch.0, Platform::Linux);
+        parts.into_iter().enumerate().map(move |(part, (kind, rate))| {
+            ((number, part), stretch, Usage { kind, platform, zone: pod.zone, rate, ran, reserved: false })
+        })
     })
 }
 
@@ -162,25 +169,22 @@ pub(super) fn net_lines(
     coverage: &Coverage,
     end: SimTime,
 ) -> Vec<BillLine> {
-    let pods = pods.iter().enumerate().filter(|(_, index)| index.from < end);
+    let pods = pods.iter().enumerate().filter(|(_, pod)| pod.from < end);
     let net = pods.flat_map(|(number, pod)| {
-        let pieces = coverage.of_pod(number).unwrap_or_default();
-        of_pod(pod, prices, end).flat_map(|line| net_of(line, pieces, coverage.qualities())).collect::<Vec<BillLine>>()
+        of_pod(pod, prices, end).flat_map(|line| net_of(line, number, coverage)).collect::<Vec<BillLine>>()
     });
     net.collect()
 }
 
-fn net_of(line: BillLine, pieces: &[Piece], qualities: [PriceQuality; 2]) -> Vec<BillLine> {
-    match line.item {
-        _ if pieces.is_empty() => vec![line],
-        BillItem::FargateCpu => of_life(line.rate, std::slice::from_ref(&line), pieces, qualities),
-        BillItem::FargateMemory => {
-            // What the plans cost stands beside the vCPUs.
-            let free = |piece: &Piece| Piece { share: CoveredShare { by_plans: Money::ZERO, ..piece.share }, ..*piece };
-            let pieces: Vec<Piece> = pieces.iter().map(free).collect();
-            of_life(line.rate, std::slice::from_ref(&line), &pieces, qualities)
-        }
-        _ => vec![line],
+fn net_of(line: BillLine, pod: usize, coverage: &Coverage) -> Vec<BillLine> {
+    let pieces = match line.item {
+        BillItem::FargateCpu => coverage.of_fargate((pod, 0)),
+        BillItem::FargateMemory => coverage.of_fargate((pod, 1)),
+        _ => None,
+    };
+    match pieces {
+        Some(pieces) => of_life(line.rate, std::slice::from_ref(&line), pieces, coverage.qualities()),
+        None => vec![line],
     }
 }
 

@@ -33,8 +33,8 @@ pub(super) struct Coverage {
     instances: Vec<Vec<Piece>>,
     /// For each capacity reservation, clock hour by clock hour.
     reservations: Vec<Vec<Piece>>,
-    /// For each pod on Fargate, as for instances.
-    pods: Vec<Vec<Piece>>,
+    /// For vCPUs and memory of each pod on Fargate, as for instances.
+    pods: Vec<[Vec<Piece>; 2]>,
     /// What was bought and covered nothing, by the time for which it was paid.
     unused: Vec<(SimTime, SimTime, Money)>,
     /// Quality of the prices of reservations and of the discounts of plans.
@@ -47,7 +47,7 @@ impl Coverage {
         Self {
             instances: vec![Vec::new(); instances],
             reservations: vec![Vec::new(); reservations],
-            pods: vec![Vec::new(); pods],
+            pods: vec![<[Vec<Piece>; 2]>::default(); pods],
             unused: Vec::new(),
             qualities,
         }
@@ -63,9 +63,9 @@ impl Coverage {
         note(&mut self.instances[number], piece);
     }
 
-    /// Notes the next piece of the life of a pod on Fargate.
-    pub(super) fn note_pod(&mut self, number: usize, piece: Piece) {
-        note(&mut self.pods[number], piece);
+    /// Notes the next piece of the vCPUs (`part` 0) or the memory (1) of a pod on Fargate.
+    pub(super) fn note_fargate(&mut self, (pod, part): (usize, usize), piece: Piece) {
+        note(&mut self.pods[pod][part], piece);
     }
 
     /// Notes a clock hour of a reservation.
@@ -90,9 +90,9 @@ impl Coverage {
         covered(self.instances.get(number)?)
     }
 
-    /// The pieces of the life of a pod on Fargate, if anything is covered of it.
-    pub(super) fn of_pod(&self, number: usize) -> Option<&[Piece]> {
-        covered(self.pods.get(number)?)
+    /// The pieces of the vCPUs (`part` 0) or the memory (1) of a pod on Fargate, if anything is covered of it.
+    pub(super) fn of_fargate(&self, (pod, part): (usize, usize)) -> Option<&[Piece]> {
+        covered(self.pods.get(pod)?.get(part)?)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::blank;
 use super::net::{Coverage, Meter, Piece, fees, mean_rate};
 use crate::bill::{BillItem, BillLine};
-use crate::commitments::{CoveredShare, Platform, Usage};
+use crate::commitments::{CoveredShare, Platform, Usage, UsageKind};
 use crate::ec2::{Ec2, Instance};
 use crate::market::PriceInterval;
 use crate::reservations::{CapacityReservation, ReservationUse, Stretch, covered};
@@ -132,9 +132,9 @@ impl ReservedLives {
         let held_then = |((reservation, &(rate, _)), guests): ReservationGuests<'_>| {
             let (began, ended) = if reservation.block { (0, 0) } else { held(reservation, from, to) };
             let ran = SimDuration::from_micros((ended - began).max(0)) * i64::from(reservation.count);
-            let (instance_type, zone) = (reservation.instance_type, reservation.zone);
+            let (kind, zone) = (UsageKind::Instance(reservation.instance_type), reservation.zone);
             let platform = guests.first().map_or(Platform::Linux, |&guest| platform(guest));
-            (ran > SimDuration::ZERO).then_some(Usage { instance_type, platform, zone, rate, ran, reserved: true })
+            (ran > SimDuration::ZERO).then_some(Usage { kind, platform, zone, rate, ran, reserved: true })
         };
         let all = self.reservations.iter().zip(&self.rates).zip(&self.guests).map(held_then).enumerate();
         all.filter_map(|(number, usage)| Some((number, usage?))).collect()
