@@ -8,8 +8,8 @@ use nodecast_model::domain::{HourlyRate, Money, SimDuration, SimTime, Symbol};
 use crate::accounts::Accounts;
 use crate::apply::{CoveredHour, Reach, apply};
 use crate::commitment::{Commitment, Commitments};
-use crate::share::{rounded, rounded_shares};
-use crate::usage::{OUTSIDE_CLUSTERS, UsageKind, UsageLine};
+use crate::share::{largest_remainder, rounded, rounded_shares};
+use crate::usage::{OUTSIDE_CLUSTERS, UsageLine};
 
 /// A cluster with its account. Usage of an account outside clusters has the cluster [`OUTSIDE_CLUSTERS`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -187,7 +187,7 @@ impl Bill {
 
     /// Adds the next hour, as [`apply`] has it.
     pub fn add(&mut self, accounts: &Accounts, commitments: &Commitments, lines: &[UsageLine], hour: &CoveredHour) {
-        let mut clusters = amounts(commitments, lines, hour);
+        let mut clusters = hour_amounts(commitments, lines, hour);
         clusters.retain(|_, amounts| *amounts != Amounts::default());
         for (bearer, amounts) in &clusters {
             *self.clusters.entry(*bearer).or_default() += *amounts;
@@ -302,31 +302,31 @@ fn value(rate: HourlyRate, span: SimDuration) -> i128 {
 }
 
 /// Amounts of each cluster in an hour. The sums are rounded once and shared out, so that the division of usage into lines changes no sum.
-fn amounts(commitments: &Commitments, lines: &[UsageLine], hour: &CoveredHour) -> BTreeMap<Bearer, Amounts> {
+pub(crate) fn hour_amounts(
+    commitments: &Commitments,
+    lines: &[UsageLine],
+    hour: &CoveredHour,
+) -> BTreeMap<Bearer, Amounts> {
     let mut exact: BTreeMap<Bearer, [i128; 4]> = BTreeMap::new();
     for (line, &left) in lines.iter().zip(&hour.left) {
         let sums = exact.entry(bearer(line)).or_default();
         sums[0] += value(line.list, line.ran - left);
         sums[1] += value(line.list, left);
-        let is_fargate = matches!(line.kind, UsageKind::FargateCpu | UsageKind::FargateMemory);
-        sums[if is_fargate { 3 } else { 2 }] += value(line.rate, left);
+        sums[if line.kind.is_fargate() { 3 } else { 2 }] += value(line.rate, left);
     }
-    let column = |number: usize| {
-        let column: Vec<i128> = exact.values().map(|sums| sums[number]).collect();
+    let column = |number: &dyn Fn(&[i128; 4]) -> i128| {
+        let column: Vec<i128> = exact.values().map(number).collect();
         rounded_shares(&column)
     };
-    let (covered, left, on_demand, fargate) = (column(0), column(1), column(2), column(3));
+    let (covered, left) = (column(&|sums| sums[0]), column(&|sums| sums[1]));
+    let charged = column(&|sums| sums[2] + sums[3]);
     let mut clusters: BTreeMap<Bearer, Amounts> = BTreeMap::new();
-    for (number, bearer) in exact.into_keys().enumerate() {
+    for (number, (bearer, sums)) in exact.into_iter().enumerate() {
         let covered_list = covered[number];
-        let amounts = Amounts {
-            list: covered_list + left[number],
-            covered_list,
-            on_demand: on_demand[number],
-            fargate: fargate[number],
-            ..Amounts::default()
-        };
-        clusters.insert(bearer, amounts);
+        let list = covered_list + left[number];
+        let services = largest_remainder(charged[number].as_nanos(), &sums[2..]);
+        let (on_demand, fargate) = (Money::from_nanos(services[0]), Money::from_nanos(services[1]));
+        clusters.insert(bearer, Amounts { list, covered_list, on_demand, fargate, ..Amounts::default() });
     }
     for part in &hour.parts {
         let amounts = clusters.entry(bearer(&lines[part.line])).or_default();

@@ -70,6 +70,11 @@ impl UsageKind {
         }
     }
 
+    /// Whether this is Fargate.
+    pub const fn is_fargate(self) -> bool {
+        matches!(self, Self::FargateCpu | Self::FargateMemory)
+    }
+
     /// The instance family, `m5`; `None` of Fargate and Lambda.
     pub fn family(self) -> Option<&'static str> {
         self.instance_type().map(|name| family(name.as_str()))

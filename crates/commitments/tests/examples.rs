@@ -1,12 +1,15 @@
 //! Worked examples of fleets, with figures from an independent calculation in exact fractions.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 
 use nodecast_commitments::{
-    Account, Accounts, Bearer, Bill, ChargebackRow, Commitments, PlanKind, PlanRates, Platform, ReservedInstance,
-    RowKind, SavingsPlan, Sharing, Tenancy, Term, UnusedRule, UsageKind, UsageLine, chargeback,
+    Account, Accounts, Bearer, Bill, ChargebackRow, Commitments, FocusFile, FocusVersion, PlanKind, PlanRates,
+    Platform, ReservedInstance, RowKind, SavingsPlan, Sharing, Tenancy, Term, UnusedRule, UsageKind, UsageLine, apply,
+    chargeback, focus_rows,
 };
-use nodecast_model::domain::{HourlyRate, SimDuration, SimTime, Symbol};
+use nodecast_model::domain::{Currency, HourlyRate, SimDuration, SimTime, Symbol};
 
 const HOUR: i64 = 3_600_000_000;
 
@@ -324,4 +327,58 @@ fn equal_clusters_share_pro_rata() {
     for cluster in ["a1", "a2", "a3"] {
         assert_eq!(effective(&bill, cluster, None), "0.168000000");
     }
+}
+
+#[test]
+fn focus_rows_split_shared_usage() {
+    let (bought, hours) = two_accounts();
+    let names = |id: &str, name: &str| Account { name: Symbol::new(name), is_payer: id == "B", ..Account::new(id) };
+    let accounts = Accounts::new([names("A", "shop"), names("B", "data")], Sharing::Organization);
+    let span = (SimTime::ZERO, SimTime::from_micros(HOUR));
+    let hour = apply(&accounts, &bought, &hours[0], span);
+    let start = "2026-11-30T23:00:00Z".parse().unwrap();
+    let file = FocusFile { version: FocusVersion::V1_3, start, currency: Currency::Usd, accounts };
+    let rows: Vec<BTreeMap<&str, String>> =
+        focus_rows(&bought, &hours[0], &hour).iter().map(|row| row.cells(&file).into_iter().collect()).collect();
+    let found = |wanted: &dyn Fn(&BTreeMap<&str, String>) -> bool, columns: &[&str]| -> Vec<String> {
+        let chosen = rows.iter().filter(|row| wanted(row));
+        chosen.map(|row| columns.iter().map(|column| row[column].as_str()).collect::<Vec<_>>().join(" ")).collect()
+    };
+    let costs =
+        ["ConsumedQuantity", "ListCost", "ContractedCost", "BilledCost", "EffectiveCost", "CommitmentDiscountId"];
+    assert_eq!(
+        found(&|row| row["SkuMeter"] == "BoxUsage:c5.2xlarge", &costs),
+        [
+            "0.500000000 0.170000000 0.170000000 0.000000000 0.102000000 sp-c5",
+            "0.500000000 0.170000000 0.170000000 0.170000000 0.170000000 ",
+        ]
+    );
+    let of_plan = ["ChargeCategory", "PricingCategory", "BilledCost", "EffectiveCost", "CommitmentDiscountStatus"];
+    let quantity = ["CommitmentDiscountQuantity", "CommitmentDiscountUnit", "CommitmentDiscountType", "SubAccountName"];
+    let columns = [of_plan.as_slice(), &quantity].concat();
+    assert_eq!(
+        found(&|row| row["CommitmentDiscountId"] == "sp-c5", &columns),
+        [
+            "Usage Committed 0.000000000 0.102000000 Used 0.102000000 USD Savings Plan shop",
+            "Purchase Standard 0.102000000 0.000000000  0.102000000 USD Savings Plan shop",
+        ]
+    );
+    let of_reservation = ["BilledCost", "EffectiveCost", "CommitmentDiscountQuantity", "CommitmentDiscountUnit"];
+    assert_eq!(
+        found(&|row| row["CommitmentDiscountId"] == "ri-a", &of_reservation),
+        [
+            "0.000000000 0.060000000 4.000000000 Normalized Hours",
+            "0.000000000 0.060000000 4.000000000 Normalized Hours",
+            "0.120000000 0.000000000 8.000000000 Normalized Hours",
+        ]
+    );
+    let first = &rows[0];
+    let period = ["BillingPeriodStart", "BillingPeriodEnd", "ChargePeriodStart", "ChargePeriodEnd"];
+    assert_eq!(
+        period.map(|column| first[column].as_str()),
+        ["2026-11-01T00:00:00Z", "2026-12-01T00:00:00Z", "2026-11-30T23:00:00Z", "2026-12-01T00:00:00Z"]
+    );
+    assert_eq!((first["BillingAccountId"].as_str(), first["SubAccountId"].as_str()), ("B", "A"));
+    assert_eq!(first["Tags"], r#"{"aws:eks:cluster-name":"a1"}"#);
+    assert!(first["ResourceId"].starts_with("i-0") && first["ResourceId"].len() == 19, "{}", first["ResourceId"]);
 }
