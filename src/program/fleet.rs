@@ -1,17 +1,27 @@
 //! Fleets: many clusters, one bill.
 
+pub mod comparison;
+
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use nodecast_fleet::focus;
+use nodecast_fleet::recommend::Leftover;
 use nodecast_fleet::{
-    FleetBill, FleetRun, FleetSummary, LoadedCluster, LoadedFleet, Observer, Overrides, RunError, load,
+    ClusterUsage, FleetBill, FleetRun, FleetSummary, FocusVersion, LoadedCluster, LoadedFleet, Observer, Overrides,
+    RunError, load,
 };
+
+use crate::experiment::figures;
+use crate::experiment::points::{self, Cell, Point};
 
 use super::simulations::{on_threads, shell_line};
 use super::{Failure, Prices, prices};
-use crate::domain::SimDuration;
+use crate::domain::{Currency, SimDuration};
 use crate::report::directory::{check_written, is_report};
 use crate::report::{self, OutputDirectory, OutputError, Summary, open_metrics};
+use crate::scenario::ScenarioError;
 use crate::simulation::Outcome;
 
 /// What to run.
@@ -100,6 +110,12 @@ pub fn reject_fleet_options(options: &[(&'static str, bool)]) -> Result<(), Fail
     }
 }
 
+/// The failure of a lever that a fleet does not have.
+pub fn only_commitments() -> Failure {
+    let error = ScenarioError::new("a fleet has no other lever than `commitments`");
+    error.help("use `--levers commitments`, or pass the scenario of one cluster").into()
+}
+
 impl Fleet {
     /// Reads everything that the fleet needs.
     ///
@@ -146,9 +162,87 @@ impl Fleet {
         let clusters: Vec<_> = run.clusters.iter().map(|cluster| (cluster.bearer, &cluster.usage)).collect();
         let duration = self.loaded.clusters[0].scenario.duration;
         let bill = nodecast_fleet::price(&self.loaded.fleet, (self.loaded.start, duration), &clusters, &mut |_, _| {});
-        let region = catalog.region(self.loaded.clusters[0].scenario.region.as_str()).map_err(prices::unusable)?;
-        let summary = FleetSummary::new(&self.loaded, seed, &run, &bill, region.currency.code());
+        let summary = FleetSummary::new(&self.loaded, seed, &run, &bill, self.currency()?);
         Ok(Answer { run, bill, summary })
+    }
+
+    /// Runs all clusters with successive seeds; the usage that owned commitments leave, and the currency.
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer).
+    pub fn leftover(&self, seeds: u32, threads: Option<u16>, audience: &dyn Audience) -> Result<Leftover, Failure> {
+        let mut leftover = Leftover::default();
+        for number in 0..u64::from(seeds) {
+            let answer = self.answer(self.seed().wrapping_add(number), threads, None, audience)?;
+            let usage: Vec<&ClusterUsage> = answer.run.clusters.iter().map(|cluster| &cluster.usage).collect();
+            leftover.add(&self.loaded, &usage);
+        }
+        Ok(leftover)
+    }
+
+    /// Points of each cluster over successive seeds, with its net cost in the fleet, and those of the fleet, which have costs alone.
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer).
+    pub fn points(
+        &self,
+        seeds: u32,
+        threads: Option<u16>,
+        audience: &dyn Audience,
+    ) -> Result<BTreeMap<String, Vec<Point>>, Failure> {
+        let mut all: BTreeMap<String, Vec<Point>> = BTreeMap::new();
+        for number in 0..u64::from(seeds) {
+            let seed = self.seed().wrapping_add(number);
+            let collector = Collector { audience, seed, points: Mutex::default() };
+            let summary = self.answer(seed, threads, None, &collector)?.summary;
+            let mut points = collector.points.into_inner().unwrap_or_default();
+            for row in &summary.clusters {
+                let Some(mut point) = points.remove(&row.name) else { continue };
+                set_cost(&mut point, (row.net, row.per_month));
+                all.entry(row.name.clone()).or_default().push(point);
+            }
+            let Some(last) = all.values().next().and_then(|points| points.last()) else { continue };
+            let mut total = Point { figures: vec![None; last.figures.len()], objectives: Vec::new(), ..last.clone() };
+            set_cost(&mut total, (summary.figures.total, summary.figures.per_month));
+            all.entry(WHOLE.to_owned()).or_default().push(total);
+        }
+        Ok(all)
+    }
+
+    /// The account with this name or id.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn account(&self, name: &str) -> Result<usize, Failure> {
+        let accounts = &self.loaded.fleet.accounts;
+        accounts.iter().position(|account| account.name == name || account.id == name).ok_or_else(|| {
+            let known = accounts.iter().map(|account| account.name.as_str());
+            let error = ScenarioError::new(format!("unknown account `{name}`"));
+            error.help(format!("the fleet has {}", crate::scenario::error::listed(known))).into()
+        })
+    }
+
+    /// The bill as the text of a FOCUS file.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn focus(&self, answer: &Answer, version: FocusVersion) -> Result<String, Failure> {
+        let currency = Currency::from_code(self.currency()?).unwrap_or(Currency::Usd);
+        let mut text = Vec::new();
+        let written = focus::write(&self.loaded, (&answer.run, &answer.bill), (version, currency), &mut text);
+        let unusable = |reason: String| Failure::system(Unusable(reason));
+        written.map_err(|error| unusable(error.to_string()))?;
+        String::from_utf8(text).map_err(|error| unusable(error.to_string()))
+    }
+
+    /// The code of the currency of all amounts.
+    ///
+    /// # Errors
+    /// If the catalog has no prices of the region.
+    pub fn currency(&self) -> Result<&'static str, Failure> {
+        let region =
+            self.catalog().region(self.loaded.clusters[0].scenario.region.as_str()).map_err(prices::unusable)?;
+        Ok(region.currency.code())
     }
 
     /// The command line that repeats a run.
@@ -167,6 +261,40 @@ impl Fleet {
     /// Where the report goes unless the command line names a directory.
     pub fn output_directory(&self) -> PathBuf {
         Path::new("reports").join(&self.loaded.fleet.name)
+    }
+}
+
+/// The name under which a baseline has the fleet itself.
+const WHOLE: &str = "(fleet)";
+
+/// Sets the cost of a point, in all and per month.
+fn set_cost(point: &mut Point, (total, per_month): (f64, f64)) {
+    for (name, value) in [("cost", total), ("cost_per_month", per_month)] {
+        if let Some((place, _)) = figures::find(name) {
+            point.figures[place] = Some(value);
+        }
+    }
+}
+
+/// Reduces outcomes to points.
+struct Collector<'c> {
+    audience: &'c dyn Audience,
+    seed: u64,
+    points: Mutex<BTreeMap<String, Point>>,
+}
+
+impl Audience for Collector<'_> {
+    fn ended(&self, cluster: &LoadedCluster, outcome: &Outcome) {
+        self.audience.ended(cluster, outcome);
+        let cell = Cell { index: 0, setting: 0, policy: &cluster.policy, seed: self.seed };
+        let point = Point { seed: self.seed, ..points::point(cell, outcome) };
+        if let Ok(mut points) = self.points.lock() {
+            points.insert(cluster.name.clone(), point);
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.audience.is_stopped()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use nodecast_ec2::quotas::QuotaClass;
+use nodecast_ec2::quotas::QuotaKey;
 use nodecast_model::catalog::Region;
 use nodecast_model::domain::Symbol;
 use nodecast_model::domain::node_group::is_spot_node;
@@ -170,7 +170,7 @@ fn held_at_start(cluster: &LoadedCluster, region: &Region, held: &mut BTreeMap<(
         let kind = label("node.kubernetes.io/instance-type").and_then(|name| region.instance_type(name));
         let Some(kind) = kind else { continue };
         let is_spot = is_spot_node(|key| label(key).map(|value| value.as_str()));
-        let class = QuotaClass::from_facts(&kind.facts).as_str();
+        let class = QuotaKey::from_facts(&kind.facts, is_spot).class.as_str();
         *held.entry((if is_spot { "spot" } else { "On-Demand" }, class)).or_default() += u64::from(kind.facts.vcpus);
     }
 }

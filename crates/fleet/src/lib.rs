@@ -11,11 +11,14 @@ mod clusters;
 mod commitments;
 mod faults;
 mod flow;
+pub mod focus;
 mod load;
 pub mod page;
 mod places;
 mod price;
 mod read;
+pub mod recommend;
+pub mod recommend_text;
 mod run;
 mod shared;
 mod summary;
@@ -31,6 +34,8 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use nodecast_model::domain::{HourlyRate, SimDuration, Symbol};
 use nodecast_model::text::error::Place;
+
+pub use nodecast_commitments::FocusVersion;
 
 pub use load::{LoadedCluster, LoadedFleet, Overrides, load};
 pub use price::{FleetBill, price};

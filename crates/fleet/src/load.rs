@@ -207,8 +207,11 @@ fn of_cluster(entry: &ClusterEntry, error: InputError) -> InputError {
 /// The limits that the fleet sets for an account and region, as changes to a scenario.
 fn limits(fleet: &Fleet, account: usize, region: Symbol) -> Read<Vec<Edit>> {
     let quotas = fleet.quotas.iter().filter(|quota| quota.account == account && quota.region == region);
-    let quotas = quotas.flat_map(|quota| &quota.on_demand);
-    let quotas = quotas.map(|(class, vcpus)| Edit::new(&format!("ec2.quotas.{class}"), &vcpus.to_string()));
+    let quotas = quotas.flat_map(|quota| {
+        let on_demand = quota.on_demand.iter().map(|(class, vcpus)| (format!("ec2.quotas.{class}"), vcpus));
+        on_demand.chain(quota.spot.iter().map(|(class, vcpus)| (format!("ec2.quotas.spot.{class}"), vcpus)))
+    });
+    let quotas = quotas.map(|(path, vcpus)| Edit::new(&path, &vcpus.to_string()));
     let api = fleet.api.iter().filter(|api| api.account == account && api.region == region);
     let api = api.flat_map(|api| &api.limits).map(|(key, value)| Edit::new(&format!("ec2.api.{key}"), value));
     quotas.chain(api).collect()

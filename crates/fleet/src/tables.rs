@@ -13,7 +13,7 @@ fn cell(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 
-fn line(output: &mut dyn Write, cells: impl IntoIterator<Item = String>) -> io::Result<()> {
+pub(crate) fn line(output: &mut dyn Write, cells: impl IntoIterator<Item = String>) -> io::Result<()> {
     let cells: Vec<String> = cells.into_iter().map(|text| cell(&text)).collect();
     writeln!(output, "{}", cells.join(","))
 }
