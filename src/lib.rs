@@ -110,7 +110,7 @@ pub use nodecast_model::{cluster, control_plane, domain};
 pub use nodecast_prices as catalog;
 pub use nodecast_report as report;
 pub use nodecast_scenario as scenario;
-pub use nodecast_sim::{actors, simulation};
+pub use nodecast_sim::{actors, coupled, simulation};
 pub use nodecast_single_pass as single_pass;
 pub use nodecast_single_pass::standing;
 pub use nodecast_study as experiment;

@@ -32,6 +32,7 @@ mod cluster_autoscaler_runs;
 mod commitments;
 mod consolidation_tuning;
 mod control_plane_tier;
+mod coupled;
 mod cost_aware_verdict;
 mod cpu_credits;
 mod daemon_admission;

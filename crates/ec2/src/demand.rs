@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use super::account::RECENT;
 use super::api::{ApiAction, ApiCalls};
 use super::ec2::Pool;
 pub use super::quotas::QuotaKey;
@@ -24,7 +25,7 @@ pub struct VcpuStep {
     pub quota: QuotaKey,
     /// Change of the cluster's own use, unused capacity reservations included.
     pub change: i32,
-    /// vCPUs of the largest instance that a request considered and that the quota had room for; 0 where nothing was requested.
+    /// The most vCPUs that a request considered and that the quota had room for; 0 where nothing was requested.
     pub wanted: u32,
     /// The quota at that time; 0 where nothing was requested.
     pub limit: u32,
@@ -142,7 +143,7 @@ pub enum SharedLimit {
     PoolDepth,
 }
 
-/// A shared limit that several demands together exceed although each of them alone does not.
+/// A shared limit that several demands together exceed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Exceeded {
     /// When for the first time.
@@ -179,6 +180,54 @@ pub fn exceeded_pools(demands: &[&Demand]) -> Vec<Exceeded> {
         }
     }
     found.sorted()
+}
+
+/// The demand of a cluster in a region and an account.
+#[derive(Clone, Copy, Debug)]
+pub struct PlacedDemand<'d> {
+    /// The region.
+    pub region: &'d str,
+    /// The account.
+    pub account: &'d str,
+    /// The demand.
+    pub demand: &'d Demand,
+}
+
+/// Clusters that have to run on one clock.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Coupling {
+    /// Positions of the clusters, in order.
+    pub members: Vec<usize>,
+    /// Exceeded limits, in order of time.
+    pub exceeded: Vec<Exceeded>,
+}
+
+/// Clusters that together exceed a limit that they share, each at most once. Clusters of one account and region share its limits; with
+/// `shares_pools`, all clusters of a region share its Spot pools, and are one coupling if a pool is used up.
+pub fn couplings(clusters: &[PlacedDemand<'_>], shares_pools: bool) -> Vec<Coupling> {
+    let mut regions: BTreeMap<&str, BTreeMap<&str, Vec<usize>>> = BTreeMap::new();
+    for (at, cluster) in clusters.iter().enumerate() {
+        regions.entry(cluster.region).or_default().entry(cluster.account).or_default().push(at);
+    }
+    let demands = |members: &[usize]| members.iter().map(|&at| clusters[at].demand).collect::<Vec<_>>();
+    let mut all = Vec::new();
+    for accounts in regions.into_values() {
+        let mut in_region: Vec<usize> = accounts.values().flatten().copied().collect();
+        in_region.sort_unstable();
+        let pools = if shares_pools { exceeded_pools(&demands(&in_region)) } else { Vec::new() };
+        let coupled = accounts.into_values().filter_map(|members| {
+            let exceeded = exceeded(&demands(&members));
+            (!exceeded.is_empty()).then_some(Coupling { members, exceeded })
+        });
+        if pools.is_empty() {
+            all.extend(coupled);
+        } else {
+            let mut exceeded: Vec<Exceeded> = coupled.flat_map(|coupling| coupling.exceeded).chain(pools).collect();
+            exceeded.sort_unstable();
+            all.push(Coupling { members: in_region, exceeded });
+        }
+    }
+    all
 }
 
 /// Steps of all demands in order of time, each with the position of its demand.
@@ -239,7 +288,8 @@ fn exceeded_vcpus(demands: &[&Demand], found: &mut Found) {
         let with_request = tally.total + i64::from(step.wanted);
         tally.add(cluster, i64::from(step.change));
         let is_over = with_request.max(tally.total) > i64::from(step.limit);
-        if step.limit > 0 && is_over && tally.is_shared(cluster) {
+        // A launch that is refused alone, too, names the use of the other clusters.
+        if step.limit > 0 && (is_over || step.refused) && tally.is_shared(cluster) {
             found.add(SharedLimit::Vcpus(step.quota), step.at);
         }
     }
@@ -248,12 +298,18 @@ fn exceeded_vcpus(demands: &[&Demand], found: &mut Found) {
 fn exceeded_calls(demands: &[&Demand], found: &mut Found) {
     let Some(first) = demands.first() else { return };
     let mut buckets = ApiCalls::new(&first.api);
+    let mut last: BTreeMap<ApiAction, Vec<Option<SimTime>>> = BTreeMap::new();
     for (cluster, step) in merged(demands, |demand| &demand.calls, |step| step.at) {
         let limits = &demands[cluster].api;
         let granted = buckets.take(step.action, step.instances, limits, step.injected, step.at).is_ok();
-        if granted != step.granted {
+        let calls = last.entry(step.action).or_insert_with(|| vec![None; demands.len()]);
+        calls[cluster] = None;
+        let is_recent = |at: &SimTime| step.at - *at < RECENT;
+        // A call that is throttled alone, too, names the calls of the other clusters.
+        if granted != step.granted || (!granted && calls.iter().flatten().any(is_recent)) {
             found.add(SharedLimit::Calls(step.action), step.at);
         }
+        calls[cluster] = Some(step.at);
     }
 }
 
@@ -348,5 +404,115 @@ impl QuotaUse {
             self.peak_at = step.at;
             self.at_peak = tally.by_cluster.iter().map(|used| vcpus(*used)).collect();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CallStep, Demand, Exceeded, QuotaKey, SharedLimit, VcpuStep, exceeded, exceeded_pools, quota_use};
+    use crate::Pool;
+    use crate::api::ApiAction;
+    use crate::demand::{FargateStep, FargateStepKind, PoolStep};
+    use crate::quotas::QuotaClass;
+    use crate::settings::ApiLimits;
+    use nodecast_model::domain::{SimDuration, SimTime, Symbol, well_known};
+
+    const QUOTA: QuotaKey = QuotaKey { class: QuotaClass::Standard, spot: false };
+
+    fn at(seconds: i64) -> SimTime {
+        SimTime::ZERO + SimDuration::from_secs(seconds)
+    }
+
+    /// A demand of launches and ends of instances under a quota of 16 vCPUs.
+    fn vcpus(steps: &[(i64, i32)]) -> Demand {
+        let step = |&(seconds, change): &(i64, i32)| {
+            let (wanted, limit) = if change > 0 { (change.unsigned_abs(), 16) } else { (0, 0) };
+            let request = VcpuStep { at: at(seconds), quota: QUOTA, change: 0, wanted, limit, refused: false };
+            [request, VcpuStep { change, wanted: 0, ..request }]
+        };
+        Demand { vcpus: steps.iter().flat_map(step).collect(), ..Demand::new(ApiLimits::default()) }
+    }
+
+    #[test]
+    fn only_joint_use_above_quota_is_exceeded() {
+        let first = vcpus(&[(10, 8), (40, -8)]);
+        let fits = vcpus(&[(20, 8), (30, -4)]);
+        let over = vcpus(&[(20, 8), (30, 4), (50, 4)]);
+        assert_eq!(exceeded(&[&first, &fits]), []);
+        let found = [Exceeded { at: at(30), limit: SharedLimit::Vcpus(QUOTA) }];
+        assert_eq!(exceeded(&[&first, &over]), found);
+        assert_eq!(exceeded(&[&over, &first]), found);
+        assert_eq!(exceeded(&[&over]), [], "alone it fits");
+    }
+
+    #[test]
+    fn considered_instance_without_room_is_exceeded() {
+        let first = vcpus(&[(10, 8)]);
+        let mut choosy = vcpus(&[(20, 2)]);
+        choosy.vcpus[0].wanted = 16;
+        assert_eq!(exceeded(&[&first, &choosy]).len(), 1, "the largest type is refused together, and not alone");
+        choosy.vcpus[0].wanted = 8;
+        assert_eq!(exceeded(&[&first, &choosy]), []);
+    }
+
+    #[test]
+    fn quota_use_splits_peak_and_counts_time_at_limit() {
+        let first = vcpus(&[(10, 8), (40, -8)]);
+        let mut second = vcpus(&[(20, 4), (25, 2)]);
+        let refused = VcpuStep { at: at(30), quota: QUOTA, change: 0, wanted: 0, limit: 16, refused: true };
+        second.vcpus.extend([refused, VcpuStep { at: at(35), ..refused }]);
+        let all = quota_use(&[&first, &second], at(100));
+        let [quota] = all.as_slice() else { panic!("{all:?}") };
+        assert_eq!((quota.limit, quota.peak, quota.peak_at), (16, 14, at(25)));
+        assert_eq!((quota.at_peak.as_slice(), quota.peaks.as_slice()), ([8, 6].as_slice(), [8, 6].as_slice()));
+        assert_eq!((quota.at_limit, quota.refused.as_slice()), (SimDuration::from_secs(10), [0, 2].as_slice()));
+    }
+
+    #[test]
+    fn joint_calls_exceed_shared_bucket() {
+        let calls = |count: i64| {
+            let step = |number| CallStep {
+                at: at(number / 10),
+                action: ApiAction::CreateFleet,
+                instances: 1,
+                injected: None,
+                granted: true,
+            };
+            Demand { calls: (0..count).map(step).collect(), ..Demand::new(ApiLimits::default()) }
+        };
+        assert_eq!(exceeded(&[&calls(20), &calls(20)]), []);
+        let found = exceeded(&[&calls(40), &calls(40)]);
+        assert_eq!(found.first().map(|first| first.limit), Some(SharedLimit::Calls(ApiAction::CreateFleet)));
+    }
+
+    #[test]
+    fn fargate_pods_of_two_clusters_exceed_quota() {
+        let pods = |cpu_milli, token| {
+            let steps = [
+                FargateStepKind::Token { burst: 1, per_second: 1, token },
+                FargateStepKind::Admission { cpu_milli, limit: 4, granted: true },
+            ];
+            let fargate = steps.map(|kind| FargateStep { at: at(1), kind }).to_vec();
+            Demand { fargate, ..Demand::new(ApiLimits::default()) }
+        };
+        let limits = |found: Vec<Exceeded>| found.into_iter().map(|one| one.limit).collect::<Vec<_>>();
+        assert_eq!(limits(exceeded(&[&pods(2_000, at(1)), &pods(2_000, at(2))])), []);
+        let both = [SharedLimit::FargateVcpus, SharedLimit::FargateLaunches];
+        assert_eq!(limits(exceeded(&[&pods(2_000, at(1)), &pods(3_000, at(1))])), both);
+    }
+
+    #[test]
+    fn pool_is_used_up_by_its_last_instance() {
+        let (instance_type, zone) = (Symbol::new("m5.large"), Symbol::new("a"));
+        let pool = Pool { instance_type, zone, capacity_type: well_known::SPOT };
+        let launches = |count, compares_depth| {
+            let step = PoolStep { at: at(5), pool, change: 1, capacity: 6 };
+            Demand { pools: vec![step; count], compares_depth, ..Demand::new(ApiLimits::default()) }
+        };
+        assert_eq!(exceeded_pools(&[&launches(2, false), &launches(3, true)]), []);
+        assert_eq!(exceeded_pools(&[&launches(3, false), &launches(3, false)]).len(), 1);
+        let depth = exceeded_pools(&[&launches(1, true), &launches(1, true)]);
+        assert_eq!(depth, [Exceeded { at: SimTime::ZERO, limit: SharedLimit::PoolDepth }]);
+        assert_eq!(exceeded_pools(&[&launches(6, true)]), []);
     }
 }

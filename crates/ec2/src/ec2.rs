@@ -5,19 +5,23 @@ mod faults;
 mod quota;
 mod requests;
 mod reserved;
+mod sharing;
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
 pub use self::faults::LaunchOutcome;
-use self::quota::{QuotaLeft, beyond_quota};
+use self::quota::{Change, QuotaLeft, beyond_quota};
 pub use self::requests::{InstanceFilter, LaunchError, RunRequest};
+use self::sharing::Refusal;
 
 use rustc_hash::FxHashMap;
 
-use super::api::{ApiAction, ApiCalls};
+use super::account::{AccountUse, PoolUse};
+use super::api::ApiAction;
 use super::boot::{BootStages, BootTimes, BootTraits, fleet_call_time, shutdown_time};
-use super::fleet::{CallError, Candidate, FleetError, FleetErrorCode, FleetReply, FleetRequest, Throttled, allocate};
+use super::demand::Demand;
+use super::fleet::{CallError, Candidate, FleetError, FleetErrorCode, FleetReply, FleetRequest, allocate};
 use super::market::Market;
 use super::quotas::QuotaKey;
 use super::reservations::ReservationUse;
@@ -99,14 +103,27 @@ pub enum EndedBy {
 pub struct Ec2 {
     region: Arc<Region>,
     streams: Streams,
+    market_streams: Streams,
     settings: Arc<CloudSettings>,
     market: Market,
-    pools: FxHashMap<Pool, PoolState>,
+    /// Use of the pools: with `capacity: shared`, of a whole fleet.
+    pools: PoolUse,
+    /// Instances that each pool launched for this cluster.
+    launched: FxHashMap<Pool, u64>,
     /// The free instances at the start of those that were asked about: each launch looks at a hundred pools.
     free_at_start: RefCell<FxHashMap<Pool, u32>>,
     instances: Vec<Instance>,
-    vcpus_in_use: FxHashMap<QuotaKey, u32>,
-    api: ApiCalls,
+    /// Use of the limits of the account by all its clusters.
+    account: AccountUse,
+    /// This cluster's number among them.
+    cluster: u32,
+    /// vCPUs of this cluster, and of what it has reserved and does not use as of its last event.
+    own_vcpus: FxHashMap<QuotaKey, u32>,
+    own_reserved: FxHashMap<QuotaKey, u32>,
+    /// Demand on limits that clusters may share, if it is recorded.
+    demand: Option<Box<RefCell<Demand>>>,
+    /// The shared limit that refused the last request.
+    refusal: Option<Refusal>,
     calls: u64,
     reads: u64,
     /// Launch calls that reached EC2, those that it refused included.
@@ -117,28 +134,39 @@ pub struct Ec2 {
     addresses_taken: Vec<u32>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct PoolState {
-    free: u32,
-    launched: u64,
-}
-
 /// Free instances of a pool without limit: more than any scenario takes.
 const UNLIMITED: u32 = 1_000_000;
 
 impl Ec2 {
     /// An account without instances, in a run until `end`.
     pub fn new(region: Arc<Region>, streams: Streams, settings: Arc<CloudSettings>, end: SimTime) -> Self {
+        Self::in_market(region, streams, streams, settings, end)
+    }
+
+    /// The same in a market with random streams of its own, which several clusters may meet.
+    pub fn in_market(
+        region: Arc<Region>,
+        streams: Streams,
+        market: Streams,
+        settings: Arc<CloudSettings>,
+        end: SimTime,
+    ) -> Self {
         Self {
-            market: Market::new(Arc::clone(&region), streams, Arc::clone(&settings), end),
+            market: Market::new(Arc::clone(&region), market, Arc::clone(&settings), end).striking(streams),
             region,
             streams,
-            api: ApiCalls::new(&settings.api),
+            market_streams: market,
+            account: AccountUse::new(&settings.api, 1),
+            cluster: 0,
             settings,
-            pools: FxHashMap::default(),
+            pools: PoolUse::default(),
+            launched: FxHashMap::default(),
             free_at_start: RefCell::default(),
             instances: Vec::new(),
-            vcpus_in_use: FxHashMap::default(),
+            own_vcpus: FxHashMap::default(),
+            own_reserved: FxHashMap::default(),
+            demand: None,
+            refusal: None,
             calls: 0,
             reads: 0,
             arrived: 0,
@@ -222,7 +250,7 @@ impl Ec2 {
                 Pool { instance_type: wanted.instance_type, zone: wanted.zone, capacity_type: request.capacity_type };
             // The pools of a type stand together, and share its quota.
             if quota.0 != Some(pool.instance_type) {
-                quota = (Some(pool.instance_type), quotas.instances(self, pool, now));
+                quota = (Some(pool.instance_type), quotas.instances(self, (pool, request.target), now));
             }
             match self.candidate_within(quota.1, (pool, how), wanted.priority, now) {
                 Ok(candidate) => candidates.push(candidate),
@@ -232,6 +260,7 @@ impl Ec2 {
             }
         }
         self.order_zones(&mut candidates);
+        self.log_choice(request.capacity_type, request.strategy, candidates.len());
         let granted = allocate(request.strategy, request.pools_to_use, request.target, &candidates);
         let undone = request.target - granted.iter().sum::<u32>();
         let mut waiting = nodes.iter();
@@ -258,6 +287,7 @@ impl Ec2 {
                 reply.errors.push(FleetError { code, instance_type, zone });
             }
         }
+        self.note_refusal(request, &reply, now);
         Ok(reply)
     }
 
@@ -274,15 +304,15 @@ impl Ec2 {
         }
     }
 
-    /// Takes the tokens of one call, under the limits that hold now.
-    pub(super) fn take_tokens(&mut self, action: ApiAction, instances: u32, now: SimTime) -> Result<(), Throttled> {
-        let injected = self.call_limit(action, now);
-        self.api.take(action, instances, &self.settings.api, injected, now)
-    }
-
     /// What `pool` can deliver to a launch that says nothing of capacity reservations, or why it cannot.
-    fn candidate(&mut self, pool: Pool, priority: u32, now: SimTime) -> Result<Candidate, FleetErrorCode> {
-        self.candidate_within(self.left_of_quota(pool, now), (pool, ReservationUse::Open), priority, now)
+    fn candidate(
+        &mut self,
+        (pool, target): (Pool, u32),
+        priority: u32,
+        now: SimTime,
+    ) -> Result<Candidate, FleetErrorCode> {
+        let left = self.left_of_quota((pool, target), now);
+        self.candidate_within(left, (pool, ReservationUse::Open), priority, now)
     }
 
     /// The same where the vCPU quota leaves room for so many instances, for a launch that says so of capacity reservations.
@@ -325,8 +355,7 @@ impl Ec2 {
             return 0;
         }
         if let Some(recorded) = self.market.recorded(pool, now) {
-            let ours = |instance: &&Instance| instance.pool == pool && instance.terminated.is_none();
-            return recorded.saturating_sub(self.instances.iter().filter(ours).count() as u32);
+            return recorded.saturating_sub(self.pools.live(pool));
         }
         match self.settings.capacity {
             CapacityModel::Infinite => UNLIMITED,
@@ -334,7 +363,7 @@ impl Ec2 {
                 if self.market.is_short(pool, now) {
                     0
                 } else {
-                    self.pool_state(pool).free
+                    self.free_now(pool)
                 }
             }
         }
@@ -386,12 +415,12 @@ impl Ec2 {
         let instance = &mut self.instances[id.0 as usize];
         instance.terminated = Some(now);
         let pool = instance.pool;
-        if let Some(state) = self.pools.get_mut(&pool) {
-            state.free += 1;
-        }
-        self.count_vcpus(pool, |used, vcpus| used.saturating_sub(vcpus));
+        self.pools.put_back(pool);
+        self.log_pool(pool, -1, now);
+        self.count_vcpus(pool, Change::Ended, now);
         self.take_addresses(id, 0);
         self.settle(now);
+        self.note_reserved(now);
     }
 
     fn launch(&mut self, pool: Pool, node: NodeId, volumes: &NodeVolumes, now: SimTime) -> InstanceId {
@@ -408,10 +437,14 @@ impl Ec2 {
     ) -> InstanceId {
         let id = InstanceId(u32::try_from(self.instances.len()).unwrap_or(u32::MAX));
         let rate = self.market.price(pool, now).map_or(HourlyRate::ZERO, |(rate, _)| rate);
-        self.count_vcpus(pool, u32::saturating_add);
-        let state = self.pool_state(pool);
-        let ordinal = state.launched;
-        self.pools.insert(pool, PoolState { free: state.free.saturating_sub(1), launched: ordinal + 1 });
+        let reservation = self.reservation_for(pool, how, now);
+        self.count_vcpus(pool, if reservation.is_some() { Change::Reserved } else { Change::Launched }, now);
+        let free = self.free_now(pool);
+        self.pools.take(pool, free);
+        self.log_pool(pool, 1, now);
+        let launched = self.launched.entry(pool).or_insert(0);
+        let ordinal = *launched;
+        *launched += 1;
         self.instances.push(Instance {
             pool,
             node,
@@ -425,18 +458,23 @@ impl Ec2 {
             terminated: None,
             ordinal,
             how,
-            reservation: self.reservation_for(pool, how, now),
+            reservation,
             subnet: self.roomiest_subnet(pool.zone).map(|(number, _)| number),
             addresses: 0,
         });
         self.take_addresses(id, 1);
+        self.note_reserved(now);
         id
     }
 
-    /// The pool's state. Its free instances at the start depend on the seed and the pool alone, never on who looks first.
-    fn pool_state(&self, pool: Pool) -> PoolState {
-        let free = || *self.free_at_start.borrow_mut().entry(pool).or_insert_with(|| self.initial_free(pool));
-        self.pools.get(&pool).copied().unwrap_or_else(|| PoolState { free: free(), launched: 0 })
+    /// Free instances of the pool.
+    fn free_now(&self, pool: Pool) -> u32 {
+        self.pools.free.get(&pool).copied().unwrap_or_else(|| self.free_at_start(pool))
+    }
+
+    /// Free instances of the pool at the start: they depend on the seed and the pool alone, never on who looks first.
+    fn free_at_start(&self, pool: Pool) -> u32 {
+        *self.free_at_start.borrow_mut().entry(pool).or_insert_with(|| self.initial_free(pool))
     }
 
     /// Deviation: capacity is a fixed number for each pool. On-Demand is unlimited. Spot is a seeded draw, smaller
@@ -454,7 +492,7 @@ impl Ec2 {
             _ => 60.0,
         };
         let by_size = 8.0 / f64::from(kind.facts.vcpus.max(8));
-        let drawn = self.streams.stream("capacity", &pool.stream_name()).lognormal(by_band * by_size, 0.6);
+        let drawn = self.market_streams.stream("capacity", &pool.stream_name()).lognormal(by_band * by_size, 0.6);
         (libm::round(drawn) as u32).max(1)
     }
 

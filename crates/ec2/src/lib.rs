@@ -6,6 +6,7 @@
 //!
 //! What must not live here: Kubernetes objects, and any choice that an autoscaler makes.
 
+pub mod account;
 pub mod api;
 pub mod autoscaling;
 pub mod bill;

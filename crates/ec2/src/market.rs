@@ -58,6 +58,13 @@ impl Market {
         Self { region, streams, settings, reclaims, paths, outlooks, levels, end }
     }
 
+    /// The same market, with these random streams of the cluster whose instances it strikes.
+    #[must_use]
+    pub fn striking(mut self, cluster: Streams) -> Self {
+        self.reclaims.cluster = cluster;
+        self
+    }
+
     /// The price of `pool` in the price data; `None` if the zone does not offer it so.
     pub fn listed(&self, pool: Pool) -> Option<Price> {
         let zone = self.region.zone_index(pool.zone)?;

@@ -4,7 +4,6 @@
 //! | --- | --- |
 //! | [`actors`] | event handlers: controllers, scheduler loop, autoscalers, node life |
 //! | [`simulation`] | one runnable simulation from a scenario, a policy and a seed |
-//! | [`coupled`] | clusters of a fleet: several simulations on one clock |
 //!
 //! What must not live here: how a scenario is written (`nodecast-scenario`), what is reported of a run (`nodecast-report`), more than one run
 //! (`nodecast-study`).
@@ -20,5 +19,6 @@ use nodecast_single_pass::standing;
 use nodecast_world as world;
 
 pub mod actors;
-pub mod coupled;
 pub mod simulation;
+
+pub use simulation::coupled;

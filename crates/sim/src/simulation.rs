@@ -7,8 +7,8 @@
 mod ancillary_usage;
 mod balancers;
 mod checkers;
-mod clock;
 mod control_plane;
+pub mod coupled;
 mod draining;
 mod forecast;
 mod no_effect;
@@ -18,7 +18,6 @@ mod run_summary;
 mod unknown_load;
 mod usable_types;
 
-pub(crate) use clock::{run_member, run_together};
 pub use forecast::RunSizeEstimate;
 pub use nodecast_world::outcome::{self, Outcome};
 pub use resolve::{Resolved, resolve};
@@ -53,8 +52,14 @@ impl<'s> Simulation<'s> {
     /// A simulation at its start.
     pub fn new(setup: &'s Setup<'s>) -> Self {
         let mut simulation = Self::before_start(setup);
-        actors::begin(&mut simulation.context);
+        simulation.begin();
         simulation
+    }
+
+    /// Starts a simulation in which nothing has happened yet.
+    fn begin(&mut self) {
+        actors::begin(&mut self.context);
+        self.context.ec2.note_reserved(SimTime::ZERO);
     }
 
     /// A simulation in which nothing has happened yet, not even its start.
@@ -87,6 +92,7 @@ impl<'s> Simulation<'s> {
         }
         self.hash.record(now, &event);
         actors::handle(&mut self.context, now, event);
+        self.context.ec2.note_reserved(now);
         if let Some(checkers) = &mut self.checkers {
             let world = &self.context.world;
             checkers.look(world, &|pod| world.pod_name(pod).to_owned());

@@ -50,7 +50,10 @@ impl AutoScaling {
             };
             let message = refusal.message(ec2.region());
             group.activities.push(Activity::failed(message.clone(), &cause, now));
-            acted.failures.push(message);
+            acted.failures.push(match ec2.take_fleet_use() {
+                Some(fleet) => format!("{message} ({fleet})"),
+                None => message,
+            });
         }
     }
 

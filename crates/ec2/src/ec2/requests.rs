@@ -1,5 +1,6 @@
 //! Calls other than CreateFleet: RunInstances, TerminateInstances, DescribeInstances.
 
+use super::quota::beyond_quota;
 use super::{Ec2, InstanceId, Pool};
 use crate::api::{ApiAction, ApiError};
 use crate::consistency::{Consistency, InstanceView, lag, state_as_of};
@@ -55,7 +56,15 @@ impl Ec2 {
         self.take_tokens(ApiAction::RunInstances, request.max, now).map_err(CallError::from)?;
         self.server_error(ApiAction::RunInstances, self.arrived, now)?;
         self.settle(now);
-        let candidate = self.candidate(request.pool, 0, now).map_err(LaunchError::Refused)?;
+        let candidate = match self.candidate((request.pool, request.max), 0, now) {
+            Ok(candidate) => candidate,
+            Err(code) => {
+                if code == beyond_quota(request.pool) {
+                    self.note_refused_launch(request.pool, now);
+                }
+                return Err(LaunchError::Refused(code));
+            }
+        };
         let granted = candidate.free.min(request.max);
         if granted < request.min {
             return Err(LaunchError::Refused(FleetErrorCode::InsufficientInstanceCapacity));
@@ -107,7 +116,7 @@ impl Ec2 {
             let pool =
                 Pool { instance_type: wanted.instance_type, zone: wanted.zone, capacity_type: request.capacity_type };
             first = first.or_else(|| self.market.listed(pool).map(|_| pool));
-            candidates.extend(self.candidate(pool, wanted.priority, now));
+            candidates.extend(self.candidate((pool, 1), wanted.priority, now));
         }
         let granted = allocate(request.strategy, request.pools_to_use, 1, &candidates);
         let chosen = candidates.iter().zip(granted).find(|(_, count)| *count > 0);

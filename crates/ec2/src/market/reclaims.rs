@@ -156,6 +156,8 @@ impl Supply {
 pub struct Reclaims {
     region: Arc<Region>,
     streams: Streams,
+    /// Random streams of the cluster, which decide which of its instances an event strikes.
+    pub(super) cluster: Streams,
     capacity: CapacityModel,
     interruptions: Interruptions,
     end: SimTime,
@@ -176,7 +178,7 @@ impl Reclaims {
         for (at, kind) in region.types.iter().enumerate() {
             families.entry(family(kind.facts.name)).or_default().push(at);
         }
-        Self { region, streams, capacity, interruptions, end, families }
+        Self { region, streams, cluster: streams, capacity, interruptions, end, families }
     }
 
     /// Everything that befalls `pool`.
@@ -192,7 +194,7 @@ impl Reclaims {
     /// within three minutes, but for a few stragglers.
     pub fn hit(&self, event: &PoolEvent, pool: Pool, ordinal: u64) -> Option<SimDuration> {
         let entity = format!("{}#{}>{}", event.origin.stream_name(), event.number, pool.stream_name());
-        let mut stream = self.streams.nth("reclaim-hit", &entity, ordinal);
+        let mut stream = self.cluster.nth("reclaim-hit", &entity, ordinal);
         if !stream.happens(event.severity) {
             return None;
         }

@@ -32,7 +32,7 @@ use crate::domain::{
 use crate::manifests::Manifests;
 use crate::world::node_operations::LaunchFacts;
 use crate::world::record::{EventKind, NodeEnd, WorkloadKind};
-use nodecast_model::fargate::{self, Billed, LaunchRate};
+use nodecast_model::fargate::{self, Billed};
 use nodecast_settings::FargateSettings;
 
 /// Ids of zones in which EKS accepts no cluster subnets.
@@ -49,9 +49,6 @@ const ADDRESS_RETRY: SimDuration = SimDuration::from_secs(30);
 /// What is remembered of pods on Fargate.
 #[derive(Debug, Default)]
 pub(super) struct Fargate {
-    rate: Option<LaunchRate>,
-    /// vCPUs in use, in thousandths.
-    used: i64,
     taken: BTreeMap<PodId, AdmittedPod>,
     /// Pods that were there when the run began, with their machines.
     found: BTreeMap<PodId, NodeId>,
@@ -113,8 +110,7 @@ pub(super) fn pod_created(
             let launch = *fargate.launches.entry(workload).and_modify(|launch| *launch += 1).or_insert(0);
             let taken = AdmittedPod { profile, size, launch, admitted: false, node: None, finished: false };
             fargate.taken.insert(pod, taken);
-            let rate = fargate.rate.get_or_insert_with(|| LaunchRate::new(settings.burst, settings.per_second));
-            let token = rate.take(now);
+            let token = sim.ec2.take_fargate_token(settings.burst, settings.per_second, now);
             sim.queue.schedule(token, class::MACHINES, FargateEvent::Token(pod));
         }
     }
@@ -136,7 +132,7 @@ fn has_foreign_volume(sim: &Sim<'_>, volumes: &Volumes, pod: PodId) -> bool {
 /// Lets one event happen.
 pub(super) fn handle(sim: &mut Sim<'_>, fargate: &mut Fargate, now: SimTime, event: FargateEvent) {
     match event {
-        FargateEvent::Token(pod) => fargate.admit(sim, pod),
+        FargateEvent::Token(pod) => fargate.admit(sim, now, pod),
         FargateEvent::Started(pod) => started(sim, fargate, now, pod),
         FargateEvent::Deleted(node) => close(sim, fargate, now, node),
     }
@@ -144,14 +140,13 @@ pub(super) fn handle(sim: &mut Sim<'_>, fargate: &mut Fargate, now: SimTime, eve
 
 impl Fargate {
     /// A pod has its launch token: it takes vCPUs of the quota, or waits for them.
-    fn admit(&mut self, sim: &mut Sim<'_>, pod: PodId) {
+    fn admit(&mut self, sim: &mut Sim<'_>, now: SimTime, pod: PodId) {
         let Some(settings) = &sim.setup.policy.fargate else { return };
         let Some(taken) = self.taken.get(&pod).copied() else { return };
-        if self.used + taken.size.cpu_milli > i64::from(settings.vcpu_quota) * 1_000 {
+        if !sim.ec2.admit_on_fargate(taken.size.cpu_milli, settings.vcpu_quota, now) {
             sim.queue.schedule_in(QUOTA_RETRY, class::MACHINES, FargateEvent::Token(pod));
             return;
         }
-        self.used += taken.size.cpu_milli;
         if let Some(admitted_pod) = self.taken.get_mut(&pod) {
             admitted_pod.admitted = true;
         }
@@ -298,7 +293,7 @@ pub(super) fn pod_gone(sim: &mut Sim<'_>, fargate: &mut Fargate, now: SimTime, p
     let Some(taken) = fargate.taken.remove(&pod) else { return };
     let Some(node) = taken.node else {
         if taken.admitted {
-            fargate.used -= taken.size.cpu_milli;
+            sim.ec2.release_on_fargate(taken.size.cpu_milli, now);
         }
         return;
     };
@@ -367,7 +362,7 @@ fn close(sim: &mut Sim<'_>, fargate: &mut Fargate, now: SimTime, node: NodeId) {
     let Some(place) = fargate.machines.remove(&node) else { return };
     let Some(life) = fargate.lives.get_mut(place) else { return };
     life.until = Some(now);
-    fargate.used -= life.cpu_milli;
+    sim.ec2.release_on_fargate(life.cpu_milli, now);
     if let Some(subnet) = fargate.subnets.remove(&node) {
         sim.ec2.return_address(subnet);
     }

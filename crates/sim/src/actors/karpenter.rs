@@ -28,7 +28,7 @@ use nodecast_karpenter::instance_types::{
 };
 use nodecast_karpenter::interruption::Notice;
 use nodecast_karpenter::machine::{
-    Action, Buffer, ImageReleases, Input, Karpenter, NewClaim, Provider, Settings, Ties, Timer, Written,
+    Action, Buffer, Fact, ImageReleases, Input, Karpenter, NewClaim, Provider, Settings, Ties, Timer, Written,
     uses_reservations,
 };
 use nodecast_karpenter::packing::DefaultSpread;
@@ -319,6 +319,13 @@ fn price(parts: &mut Running<'_, '_>, as_of: SimTime, name: Symbol, offering: &O
 }
 
 fn carry_out(parts: &mut Running<'_, '_>, now: SimTime, action: Action) {
+    let action = match action {
+        Action::Note(subject, Fact::LaunchFailed, text) => {
+            Action::Note(subject, Fact::LaunchFailed, parts.sim.with_fleet_use(text))
+        }
+        Action::FailLaunch(node, text) => Action::FailLaunch(node, parts.sim.with_fleet_use(text)),
+        other => other,
+    };
     let Some(action) = parts.sim.world.carry_out(action, now, parts.sim.setup.region.currency) else { return };
     match action {
         Action::Wake(at, timer) => wake(parts, at, timer),

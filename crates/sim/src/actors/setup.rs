@@ -120,6 +120,8 @@ pub struct Setup<'s> {
     pub keeps_meters: bool,
     /// The seed.
     pub seed: u64,
+    /// The seed of Spot prices and of the capacity of pools: the same as `seed`, but for clusters of a fleet.
+    pub market_seed: u64,
     /// Who adds and removes nodes.
     pub autoscaler: Autoscaler,
     /// Settings of kube-scheduler.

@@ -117,7 +117,13 @@ impl<'s> Sim<'s> {
             world,
             queue: EventQueue::new(),
             streams,
-            ec2: Ec2::new(Arc::clone(&setup.region), streams, cloud_settings(setup), end),
+            ec2: Ec2::in_market(
+                Arc::clone(&setup.region),
+                streams,
+                Streams::new(setup.market_seed),
+                cloud_settings(setup),
+                end,
+            ),
             groups: groups(setup, streams),
             control_plane: setup.policy.versions.kubernetes,
             draws: Draws {
@@ -150,6 +156,14 @@ impl<'s> Sim<'s> {
     /// The account, as those call it that launch and end instances.
     pub fn cloud(&mut self) -> SimulatedAccount<'_> {
         SimulatedAccount { ec2: &mut self.ec2, groups: &mut self.groups }
+    }
+
+    /// The text of a refusal, with the fleet's use of the shared limit that is its reason.
+    pub(super) fn with_fleet_use(&mut self, text: String) -> String {
+        match self.ec2.take_fleet_use() {
+            Some(fleet) => format!("{text} ({fleet})"),
+            None => text,
+        }
     }
 
     /// Publishes a change of a pod or a node, which the cluster has already. The listeners run when the handler has returned.

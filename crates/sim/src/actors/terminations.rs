@@ -56,8 +56,9 @@ impl Terminations {
         debug_assert!(!nodes.is_empty(), "a call that was refused names instances");
         let throttled = matches!(error, ApiError::Throttled(_));
         let kind = if throttled { EventKind::CallThrottled } else { EventKind::CallFailed };
+        let text = sim.with_fleet_use(error.to_string());
         for &node in &nodes {
-            sim.world.note_node(node, now, kind, &error.to_string());
+            sim.world.note_node(node, now, kind, &text);
         }
         let longest = (PAUSE * (1_i64 << self.refusals.min(10))).min(PAUSE_MAX);
         self.refusals += 1;

@@ -87,6 +87,7 @@ pub fn resolve<'s>(
         check: Check::AsBuilt,
         keeps_meters: true,
         seed,
+        market_seed: seed,
         autoscaler: autoscaler(policy),
         scheduler: scheduler(policy),
         node_classes: complete_classes(pools::classes(scenario, policy, &node_pools), &node_pools, &scenario.zones),

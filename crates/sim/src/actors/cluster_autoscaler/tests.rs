@@ -44,6 +44,7 @@ fn setup(scenario: &Scenario) -> Setup<'_> {
         check: Check::AsBuilt,
         keeps_meters: true,
         seed: 1,
+        market_seed: 1,
         autoscaler: Autoscaler::ClusterAutoscaler(Box::new(ClusterAutoscalerSettings {
             flags: Arc::clone(policy.flags.as_ref().unwrap()),
             ranks: None,

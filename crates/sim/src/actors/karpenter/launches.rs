@@ -35,10 +35,13 @@ pub(super) fn create_fleet(parts: &mut Running<'_, '_>, now: SimTime, node: Node
         let how = if *uses_open_reservations { ReservationUse::Open } else { ReservationUse::None };
         parts.sim.cloud().create_fleet_using(&fleet_request(request), how, &[node], volumes, now)
     };
-    let answer = reply.map(|reply| answer(parts.sim, &reply)).map_err(|error| CallRefused {
-        throttled: matches!(error, CallError::Throttled(_)),
-        message: error.to_string(),
-    });
+    let answer = match reply {
+        Ok(reply) => Ok(answer(parts.sim, &reply)),
+        Err(error) => Err(CallRefused {
+            throttled: matches!(error, CallError::Throttled(_)),
+            message: parts.sim.with_fleet_use(error.to_string()),
+        }),
+    };
     tell(parts, now, Input::LaunchAnswered(node, answer.as_ref().map_err(Clone::clone)));
 }
 
