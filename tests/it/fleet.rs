@@ -184,11 +184,15 @@ fn compare_and_check_take_fleets() {
 #[test]
 fn shared_quota_couples_clusters_that_exceed_it() {
     let place = Place::new();
-    let text = format!("{FLEET}shared: {{ quotas: [{{ account: left, region: us-east-1, on_demand: {{ standard: 3 }} }}] }}\n");
+    let text = format!(
+        "{FLEET}shared: {{ quotas: [{{ account: left, region: us-east-1, on_demand: {{ standard: 3 }} }}] }}\n"
+    );
     let summary = run(&place, &text, &[]);
     let coupling = summary["coupling"].as_array().unwrap();
-    if let [group] = coupling.as_slice() {
-        assert_eq!(group["clusters"].as_array().unwrap().len(), 2, "{summary}");
-        assert!(group["limits"][0].as_str().unwrap().contains("vCPU quota standard"), "{summary}");
-    }
+    let [group] = coupling.as_slice() else { panic!("{summary}") };
+    assert_eq!(group["clusters"].as_array().unwrap().len(), 2, "{summary}");
+    assert!(group["limits"][0].as_str().unwrap().contains("vCPU quota standard"), "{summary}");
+    let refused = |row: &serde_json::Value| row["launches_refused"].as_u64().unwrap();
+    let refused: Vec<u64> = summary["clusters"].as_array().unwrap().iter().map(refused).collect();
+    assert!(refused[0] + refused[1] > 0 && refused[2] == 0, "{summary}");
 }

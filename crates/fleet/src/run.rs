@@ -10,7 +10,7 @@ use nodecast_model::domain::Symbol;
 use nodecast_prices::{Catalog, CatalogError};
 use nodecast_report::Summary;
 use nodecast_settings::{Caveats, PolicyVariant};
-use nodecast_sim::coupled::{Coupling, Demand, Exceeded, Member, Seeds, alone, couplings, together};
+use nodecast_sim::coupled::{Coupling, Demand, Exceeded, Member, MemberRun, Seeds, alone, couplings, together};
 use nodecast_world::Outcome;
 use rayon::prelude::*;
 
@@ -117,23 +117,37 @@ pub fn run(fleet: &LoadedFleet, catalog: &Catalog, seed: u64, observer: &dyn Obs
     let runs = Runs { fleet, catalog, observer, members, regions };
     let all: Vec<(ClusterRun, Demand)> =
         (0..fleet.clusters.len()).into_par_iter().with_max_len(1).map(|at| runs.alone(at)).collect::<Result<_, _>>()?;
-    let (mut clusters, demands): (Vec<ClusterRun>, Vec<Demand>) = all.into_iter().unzip();
-    let demands: Vec<&Demand> = demands.iter().collect();
-    let found = couplings(&runs.members, &demands, fleet.fleet.shares_capacity);
-    let again: Vec<(Coupling, Vec<ClusterRun>)> = found
-        .into_par_iter()
-        .with_max_len(1)
-        .map(|coupling| runs.together(&coupling).map(|clusters| (coupling, clusters)))
-        .collect::<Result<_, _>>()?;
-    let mut coupled = Vec::new();
-    for (coupling, runs) in again {
-        for (at, run) in coupling.members.iter().zip(runs) {
-            clusters[*at] = run;
+    let (mut clusters, mut demands): (Vec<ClusterRun>, Vec<Demand>) = all.into_iter().unzip();
+    let shares_capacity = fleet.fleet.shares_capacity;
+    let mut coupled: Vec<CoupledGroup> = Vec::new();
+    // Clusters on one clock use other Spot pools than alone, so that more clusters may meet there.
+    for _ in 0..ROUNDS_MAX {
+        let all: Vec<&Demand> = demands.iter().collect();
+        let mut found = couplings(&runs.members, &all, shares_capacity);
+        found.retain(|coupling| !coupled.iter().any(|group| group.clusters == coupling.members));
+        let again: Vec<(Coupling, Vec<(ClusterRun, Demand)>)> = found
+            .into_par_iter()
+            .with_max_len(1)
+            .map(|coupling| runs.together(&coupling).map(|clusters| (coupling, clusters)))
+            .collect::<Result<_, _>>()?;
+        let is_last = again.is_empty() || !shares_capacity;
+        for (coupling, runs) in again {
+            coupled.retain(|group| !group.clusters.iter().any(|at| coupling.members.contains(at)));
+            for (&at, (run, demand)) in coupling.members.iter().zip(runs) {
+                (clusters[at], demands[at]) = (run, demand);
+            }
+            coupled.push(CoupledGroup { clusters: coupling.members, exceeded: coupling.exceeded });
         }
-        coupled.push(CoupledGroup { clusters: coupling.members, exceeded: coupling.exceeded });
+        if is_last {
+            break;
+        }
     }
+    coupled.sort_by(|one, other| one.clusters.cmp(&other.clusters));
     Ok(FleetRun { clusters, coupled })
 }
+
+/// Rounds of coupled runs.
+const ROUNDS_MAX: usize = 8;
 
 fn policy(cluster: &LoadedCluster) -> Option<&PolicyVariant> {
     cluster.scenario.for_policy(Some(&cluster.policy)).ok()
@@ -167,12 +181,15 @@ impl Runs<'_> {
         Ok((self.ended(at, run.outcome)?, run.demand))
     }
 
-    fn together(&self, coupling: &Coupling) -> Result<Vec<ClusterRun>, RunError> {
+    fn together(&self, coupling: &Coupling) -> Result<Vec<(ClusterRun, Demand)>, RunError> {
         let members: Vec<Member<'_>> = coupling.members.iter().map(|&at| self.members[at]).collect();
         let shares_capacity = self.fleet.fleet.shares_capacity;
         let runs = together(&members, shares_capacity, self.catalog, &mut |_| self.go_on())?;
         let runs = runs.ok_or(RunError::Stopped)?;
-        coupling.members.iter().zip(runs).map(|(&at, run)| self.ended(at, run.outcome)).collect()
+        let ended = |(&at, run): (&usize, MemberRun)| -> Result<(ClusterRun, Demand), RunError> {
+            Ok((self.ended(at, run.outcome)?, run.demand))
+        };
+        coupling.members.iter().zip(runs).map(ended).collect()
     }
 
     /// Reduces the outcome of a cluster, after the observer has seen it.
