@@ -1,7 +1,7 @@
 //! `index.html`: the fleet on one screen, each cluster one click away.
 
 use nodecast_report::figure::Figure;
-use nodecast_report::format::{counted, money, percent, span};
+use nodecast_report::format::{counted, money, money_among, percent, span};
 use nodecast_report::page::{Html, begin, text};
 
 use crate::summary::{ClusterRow, FleetSummary};
@@ -51,7 +51,7 @@ fn answers(page: &mut Html, summary: &FleetSummary) {
     );
     row(page, "Cost", &format!("{} per month", money(&summary.currency, figures.per_month)), &cost);
     if !summary.commitments.is_empty() {
-        let unused = money(&summary.currency, figures.unused);
+        let unused = money_among(&summary.currency, figures.unused, figures.total);
         let more = format!(
             "cover {} of On-Demand usage; {unused} unused; savings rate {}",
             share(figures.coverage),

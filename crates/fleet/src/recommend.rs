@@ -342,10 +342,12 @@ impl Search<'_> {
         let all = 0..fleet.accounts.len();
         let priced = all.filter(|account| self.options.owner.is_none_or(|owner| owner == *account));
         // An account without usage is first: its plans have no usage of their own to cover before that of others.
+        // Smaller differences are of rounding.
+        let cents = |cost: f64| (cost * 1e4).round() as i64;
         let has_cluster = |account: usize| fleet.clusters.iter().any(|cluster| cluster.account == account);
         let mut priced: Vec<(f64, bool, usize)> =
             priced.map(|account| (self.reprice(purchase, account), has_cluster(account), account)).collect();
-        priced.sort_by(|one, other| one.0.total_cmp(&other.0).then((one.1, one.2).cmp(&(other.1, other.2))));
+        priced.sort_by(|one, other| cents(one.0).cmp(&cents(other.0)).then((one.1, one.2).cmp(&(other.1, other.2))));
         priced.first().map_or((0, 0.0), |&(cost, _, account)| (account, cost))
     }
 
