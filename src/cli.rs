@@ -19,6 +19,7 @@ mod drain;
 mod edits;
 mod experiment;
 mod explain;
+mod fleet;
 mod help;
 mod init;
 mod man;

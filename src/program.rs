@@ -12,6 +12,7 @@ pub mod compare;
 pub mod edits;
 mod failure;
 pub mod first_nodes;
+pub mod fleet;
 pub mod observe;
 pub mod pack;
 pub mod prices;

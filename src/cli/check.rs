@@ -17,7 +17,7 @@ use crate::experiment::model::{MODEL, changes_since};
 use crate::experiment::points::{Plan, seeds};
 use crate::experiment::presentation::movements;
 use crate::experiment::{Cell, Point, points};
-use crate::program::{Failure, Prices, edits, prices, recorded_path};
+use crate::program::{Failure, Prices, edits, fleet, prices, recorded_path};
 use crate::report::pack::PackedInstance;
 use crate::scenario::{Edit, Scenario};
 use nodecast_karpenter::packing::PackerKind;
@@ -157,6 +157,10 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     for name in &names {
         if Path::new(name).is_dir() {
             now.extend(pack(arguments, name, catalog)?);
+            continue;
+        }
+        if nodecast_fleet::is_fleet(Path::new(name)) {
+            now.extend(check_fleet(arguments, name, known.as_ref())?);
             continue;
         }
         let (scenario, duration) = edits.load(arguments, name, known.as_ref(), catalog)?;
@@ -317,6 +321,41 @@ fn names(arguments: &Arguments, known: Option<&Baseline>) -> Result<Vec<String>,
     names.dedup();
     if names.is_empty() { Err(Failure::bad_input(CheckError::Nothing)) } else { Ok(names) }
 }
+
+/// Runs a fleet: a result for each cluster with its net cost, and one for the fleet.
+fn check_fleet(
+    arguments: &Arguments,
+    name: &str,
+    known: Option<&Baseline>,
+) -> Result<Vec<(ScenarioBaseline, String)>, Failure> {
+    fleet::reject_options(&[("--set", !arguments.set.is_empty())])?;
+    let duration = arguments.length.duration.or_else(|| known.and_then(|known| known.duration(name)));
+    let request = fleet::Request {
+        file: name.into(),
+        duration,
+        seed: None,
+        policy: None,
+        pricing_data: arguments.pricing_data.clone(),
+    };
+    let fleet = fleet::Fleet::load(request)?;
+    let held = known.and_then(|known| known.scenarios.iter().find(|scenario| scenario.scenario == name));
+    let replications = arguments.replications.or(held.map(|held| held.replications));
+    let replications = replications.or(fleet.loaded.fleet.replications).unwrap_or(FLEET_SEEDS);
+    let points = fleet.points(replications, arguments.common.threads, &super::fleet::Watch::on_interrupt())?;
+    let currency = fleet.currency()?.to_owned();
+    let mut results = Vec::new();
+    for (cluster, points) in points {
+        let points: Vec<&Point> = points.iter().collect();
+        let baseline = ScenarioBaseline::new(name, &cluster, fleet.seed(), replications, &points);
+        let simulated = Some(fleet.loaded.clusters[0].scenario.duration.to_string());
+        let duration = duration.map(|duration| duration.to_string());
+        results.push((ScenarioBaseline { duration, simulated, ..baseline }, currency.clone()));
+    }
+    Ok(results)
+}
+
+/// Seeds of a fleet unless the fleet, the baseline, or the command line sets a number.
+const FLEET_SEEDS: u32 = 3;
 
 /// Packs every instance of a suite by every packer.
 fn pack(arguments: &Arguments, suite: &str, catalog: &Catalog) -> Result<Vec<(ScenarioBaseline, String)>, Failure> {

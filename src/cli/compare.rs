@@ -9,6 +9,7 @@ use crate::experiment::Cell;
 use crate::experiment::presentation::table;
 use crate::program::Failure;
 use crate::program::compare::{Compare, Compared, Precision, Request, begin, output_directory};
+use crate::program::fleet;
 use crate::report::OutputDirectory;
 
 /// Compare the policies of a scenario over many seeds, with confidence intervals
@@ -59,6 +60,9 @@ pub(super) fn percentage(text: &str) -> Result<f64, String> {
 /// Runs and compares. Nothing is written before all simulations are over.
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
     let common = &arguments.common;
+    if nodecast_fleet::is_fleet(&arguments.request.scenario) {
+        return compare_fleet(arguments, console);
+    }
     let compare = Compare::load(&Request { edits: arguments.edits.parse()?, ..arguments.request.clone() })?;
     if let Some(shard) = arguments.parts.shard {
         let (out, question) = (arguments.out.as_deref(), compare.question.clone());
@@ -76,6 +80,27 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     };
     conclude(&compared, (directory, &out), (arguments.format, common.quiet), common.threads, console)?;
     if compared.is_whole { Ok(()) } else { Err(Failure::silent(Failure::INTERRUPTED)) }
+}
+
+/// Compares the policies of a fleet; its answer is a table, without a directory.
+fn compare_fleet(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
+    let request = &arguments.request;
+    fleet::reject_options(&[
+        ("--set", arguments.edits.has_set()),
+        ("--shard", arguments.parts.shard.is_some()),
+        ("--precision", arguments.precision.is_some()),
+        ("--until-sure", arguments.until_sure.is_some()),
+        ("--out", arguments.out.is_some()),
+    ])?;
+    let file = fleet::Request {
+        file: request.scenario.clone(),
+        duration: arguments.edits.duration(),
+        seed: request.seed,
+        policy: None,
+        pricing_data: request.pricing_data.clone(),
+    };
+    let asked = (request.policies.as_slice(), request.replications);
+    super::fleet::compare(&file, asked, (arguments.format, &arguments.common), console)
 }
 
 /// Writes the report on as many threads as are asked for, and prints the answer.

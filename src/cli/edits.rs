@@ -23,6 +23,16 @@ pub(super) struct Length {
 }
 
 impl Edits {
+    /// Whether any value is overridden by `--set`.
+    pub(super) fn has_set(&self) -> bool {
+        !self.set.is_empty()
+    }
+
+    /// The simulated time, where the command line sets it.
+    pub(super) fn duration(&self) -> Option<SimDuration> {
+        self.length.duration
+    }
+
     /// The changes in the order in which they are made.
     pub(super) fn parse(&self) -> Result<Vec<Edit>, Failure> {
         edits::parse(&self.set, self.length.duration)

@@ -5,6 +5,7 @@ mod files;
 use std::path::{Path, PathBuf};
 
 use super::Console;
+use super::experiment::write_whole;
 use crate::catalog::Catalog;
 use crate::domain::KarpenterVersion;
 use crate::program::first_nodes;
@@ -14,6 +15,7 @@ use crate::program::{Failure, Prices};
 use crate::report::columns::fitted;
 use crate::scenario::draft::{Draft, SCENARIO_FILE, Wishes};
 use crate::scenario::{Limits, ScenarioError, source};
+use nodecast_fleet::Overrides;
 use nodecast_observed::observation::Observation;
 
 /// Create a scenario from a commented example or from a dump of your cluster
@@ -23,7 +25,7 @@ use nodecast_observed::observation::Observation;
 /// prints (or -o json): your manifests,
 /// node groups and releases, and load that holds the replicas that you have; name beside it the folder that `nodecast observe` wrote, or the
 /// report of a run, and the load is what was observed. Never prompts and never overwrites a file.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub(super) struct Arguments {
     /// Output directory; created if missing
     #[arg(value_name = "DIR", default_value = ".")]
@@ -42,6 +44,9 @@ pub(super) struct Arguments {
     /// variables, commands, and unknown annotations are removed. Writes the anonymised dump as anonymous.yaml
     #[arg(long, requires = "from")]
     anonymise: bool,
+    /// Create a fleet: each dump of --from is a cluster with a scenario in a directory of its own
+    #[arg(long, requires = "from", conflicts_with_all = ["region", "anonymise"])]
+    fleet: bool,
     /// Overwrite existing files
     #[arg(long)]
     force: bool,
@@ -52,6 +57,9 @@ pub(super) struct Arguments {
 
 /// Drafts, reads the draft back as `run` will, and only then puts it in place.
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
+    if arguments.fleet {
+        return init_fleet(arguments, console);
+    }
     let prices = Prices::open(arguments.pricing_data.as_deref())?;
     let (folders, dumps): (Vec<&PathBuf>, Vec<&PathBuf>) = arguments.from.iter().partition(|path| path.is_dir());
     let wishes = Wishes {
@@ -74,6 +82,46 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     }
     let words = farewell(&arguments.directory, &draft, console.width());
     console.data(&words)
+}
+
+/// The file of a fleet.
+const FLEET_FILE: &str = "fleet.yaml";
+
+/// Drafts a scenario of each dump, and a fleet of all.
+fn init_fleet(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
+    let file = arguments.directory.join(FLEET_FILE);
+    if file.exists() && !arguments.force {
+        let error = ScenarioError::new(format!("`{}` exists already", file.display()));
+        return Err(error.help("choose another directory, or add --force").into());
+    }
+    let mut clusters = String::new();
+    let mut known = std::collections::BTreeSet::new();
+    for dump in &arguments.from {
+        let name = scenario_name(Path::new(dump.file_stem().unwrap_or_default()));
+        if !known.insert(name.clone()) {
+            let error = ScenarioError::new(format!("two dumps would be the cluster `{name}`"));
+            return Err(error.help("rename one of the files").into());
+        }
+        let directory = arguments.directory.join(&name);
+        let one = Arguments { directory, from: vec![dump.clone()], fleet: false, ..arguments.clone() };
+        execute(&one, console)?;
+        clusters += &format!("  - {{ name: {name}, scenario: {name}/{SCENARIO_FILE}, account: main }}\n");
+    }
+    let name = scenario_name(&arguments.directory);
+    let text = format!(
+        "# Each cluster is a scenario. Put every cluster into its account, and add what they share: docs/fleet.md has all keys.
+fleet: {name}
+start: 2026-06-01T00:00:00Z
+duration: 1d
+accounts:
+  - {{ id: \"111111111111\", name: main, payer: true }}   # replace the id by yours
+clusters:
+{clusters}"
+    );
+    write_whole(&file, &text)?;
+    nodecast_fleet::load(&file, Prices::open(arguments.pricing_data.as_deref())?.catalog(), &Overrides::default())?;
+    let command = shell_line(&["nodecast", "run", &file.display().to_string()]);
+    console.data(&format!("wrote {}\n\nnext:\n  {command}\n", file.display()))
 }
 
 /// The example, or the cluster of the dumps.

@@ -8,6 +8,7 @@ use super::{Console, Format};
 use crate::experiment::presentation::{recommendation, recommendation_page};
 use crate::experiment::recommendation::Kind;
 use crate::program::Failure;
+use crate::program::fleet;
 use crate::program::recommend::{Recommend, Request, begin};
 
 /// Find changes that cut cost and still meet the objectives
@@ -39,6 +40,8 @@ pub(super) struct Arguments {
     format: Format,
     #[command(flatten)]
     common: Common,
+    #[command(flatten)]
+    fleet: super::fleet::RecommendOptions,
 }
 
 fn lever(text: &str) -> Result<Kind, String> {
@@ -48,9 +51,36 @@ fn lever(text: &str) -> Result<Kind, String> {
     })
 }
 
+/// The commitments of a fleet, which has no other lever.
+fn recommend_fleet(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
+    let request = &arguments.request;
+    fleet::reject_options(&[
+        ("--policy", request.policy.is_some()),
+        ("--set", arguments.edits.has_set()),
+        ("--without", !arguments.without.is_empty()),
+        ("--write", arguments.write.is_some()),
+        ("--html", arguments.html.is_some()),
+    ])?;
+    if arguments.levers.iter().any(|kind| *kind != Kind::Commitments) {
+        return Err(fleet::only_commitments());
+    }
+    let request = fleet::Request {
+        file: request.scenario.clone(),
+        duration: arguments.edits.duration(),
+        seed: request.seed,
+        policy: None,
+        pricing_data: request.pricing_data.clone(),
+    };
+    super::fleet::recommend(request, &arguments.fleet, (arguments.format, &arguments.common), console)
+}
+
 /// Searches, prints the answer and writes what is asked for.
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
     let common = &arguments.common;
+    if nodecast_fleet::is_fleet(&arguments.request.scenario) {
+        return recommend_fleet(arguments, console);
+    }
+    arguments.fleet.reject_for_scenario()?;
     let allowed: Vec<Kind> =
         if arguments.levers.is_empty() { Kind::usual().collect() } else { arguments.levers.clone() };
     let kinds = allowed.into_iter().filter(|kind| !arguments.without.contains(kind)).collect();

@@ -9,6 +9,7 @@ use super::watch::Watch;
 use super::{Console, Format};
 use crate::domain::{Money, SimDuration};
 use crate::program::Failure;
+use crate::program::fleet;
 use crate::program::run::{Request, Run, metrics_step};
 use crate::report::{self, OutputDirectory, Summary, markdown, open_metrics, terminal};
 use crate::simulation::{Outcome, Progress};
@@ -53,10 +54,16 @@ pub(super) struct Arguments {
     /// Print only the result: no progress, no warnings, no report path
     #[arg(long, short)]
     quiet: bool,
+    #[command(flatten)]
+    fleet: super::fleet::RunOptions,
 }
 
 /// Simulates and reports. Nothing is written before the simulation is over, and nothing at all if it cannot begin.
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
+    if nodecast_fleet::is_fleet(&arguments.request.scenario) {
+        return run_fleet(arguments, console);
+    }
+    arguments.fleet.reject_for_scenario()?;
     let mut run = Run::load(Request { edits: arguments.edits.parse()?, ..arguments.request.clone() })?;
     if arguments.open_metrics.is_none() {
         run.without_metrics();
@@ -67,6 +74,28 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         return Err(Failure::silent(Failure::INTERRUPTED));
     };
     conclude(arguments, &run, &outcome, (directory, &out), console)
+}
+
+/// Runs a fleet, which takes fewer options than a scenario.
+fn run_fleet(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
+    let options = [
+        ("--policy", arguments.request.policy.is_some()),
+        ("--set", arguments.edits.has_set()),
+        ("--open-metrics", arguments.open_metrics.is_some()),
+        ("--summary-md", arguments.summary_md.is_some()),
+        ("--watch", arguments.watch),
+        ("--check", arguments.check),
+    ];
+    fleet::reject_options(&options)?;
+    let request = fleet::Request {
+        file: arguments.request.scenario.clone(),
+        duration: arguments.edits.duration(),
+        seed: arguments.request.seed,
+        policy: None,
+        pricing_data: arguments.request.pricing_data.clone(),
+    };
+    let shown = (arguments.format, arguments.quiet);
+    super::fleet::run(&request, arguments.out.as_deref(), &arguments.fleet, shown, console)
 }
 
 /// Simulates, and shows how far it is.

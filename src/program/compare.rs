@@ -31,7 +31,7 @@ const DRAWN: &str = "ec2.spot.price_errors=drawn";
 /// What to compare.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Request {
-    /// The scenario file
+    /// The scenario file, or a fleet file with `--policies`
     pub scenario: PathBuf,
     /// Policies to compare, baseline first [default: all, in scenario order]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', visible_alias = "policy")]

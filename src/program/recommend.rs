@@ -45,7 +45,7 @@ pub const CHANGES_MAX: u32 = 6;
 /// What to ask.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Request {
-    /// The scenario file
+    /// The scenario file, or a fleet file with `--levers commitments`
     pub scenario: PathBuf,
     /// Policy to improve [default: the first in the scenario]
     #[arg(long, value_name = "NAME", visible_alias = "policies")]

@@ -14,7 +14,7 @@ use crate::simulation::{self, CheckedError, Outcome, Progress};
 /// What to run.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Request {
-    /// The scenario file
+    /// The scenario file, or a fleet file
     pub scenario: PathBuf,
     /// Policy to simulate [default: the first in the scenario]
     #[arg(long, value_name = "NAME", visible_alias = "policies")]

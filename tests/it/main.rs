@@ -52,6 +52,7 @@ mod fargate;
 mod faults;
 mod fidelity;
 mod first_tutorial;
+mod fleet;
 mod fourth_tutorial;
 mod gallery;
 mod group_limits;

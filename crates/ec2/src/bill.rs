@@ -1,5 +1,7 @@
 //! What EC2 and EKS charge for one run, line by line.
 
+use std::collections::BTreeSet;
+
 use nodecast_model::catalog::PriceQuality;
 use nodecast_model::domain::{Capability, Currency, HourlyRate, Money, NodeId, SimDuration, SimTime, Symbol};
 
@@ -203,6 +205,8 @@ pub struct Bill {
     pub spot_range: Option<SpotRange>,
     /// What is not billed, or not all of it, as nobody states its price and AWS's is not known in the currency.
     pub unpriced: Vec<BillItem>,
+    /// Nodes that run Windows: commitments for Linux do not cover them.
+    pub windows: BTreeSet<NodeId>,
 }
 
 /// The whole bill at the tenth and the ninetieth percentile of the error of the Spot prices that the price data have.
@@ -219,12 +223,12 @@ pub struct SpotRange {
 impl Bill {
     /// A bill of these lines, of which none has to be spread over others.
     pub const fn plain(currency: Currency, lines: Vec<BillLine>) -> Self {
-        Self { currency, lines, net: None, spot_range: None, unpriced: Vec::new() }
+        Self { currency, lines, net: None, spot_range: None, unpriced: Vec::new(), windows: BTreeSet::new() }
     }
 
     /// A bill of these lines, which come to `net` once all is spread over what it covers.
     pub(super) const fn with_net(currency: Currency, lines: Vec<BillLine>, net: Vec<BillLine>) -> Self {
-        Self { currency, lines, net: Some(net), spot_range: None, unpriced: Vec::new() }
+        Self { currency, lines, net: Some(net), spot_range: None, unpriced: Vec::new(), windows: BTreeSet::new() }
     }
 
     /// The sum of all lines.

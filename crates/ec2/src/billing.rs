@@ -125,6 +125,7 @@ pub fn bill(ec2: &mut Ec2, end: SimTime, non_compute: &NonComputeUsage) -> Bill 
     };
     bill.spot_range = spot_range::of_bill(ec2.region(), ec2.settings(), bill.net());
     bill.unpriced = listed.into_unpriced();
+    bill.windows = non_compute.windows.clone();
     bill
 }
 

@@ -158,6 +158,12 @@ fn load_whole(
                     source.name
                 )));
         }
+        [first, ..] if first.get("fleet").is_some() => {
+            return Err(ScenarioError::new(format!("`{}` is a fleet, not a scenario", source.name))
+                .at(first.get("fleet").and_then(|fleet| source.place(fleet.at)))
+                .because("a fleet lists clusters")
+                .help("`run`, `compare`, `check`, and `recommend` take fleets; for all else pass the scenario of one cluster"));
+        }
         [] => {
             return Err(ScenarioError::new(format!("`{}` is empty", source.name))
                 .help("a scenario needs at least `name`, `region`, `duration` and `manifests`"));

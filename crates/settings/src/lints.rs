@@ -4,6 +4,7 @@
 //! is generated from here. Must not: hold sentences with values, which stand where the values are known.
 
 pub mod file;
+pub mod fleet;
 pub mod outcome;
 pub mod setup;
 pub mod studies;
@@ -26,7 +27,7 @@ pub struct Area {
 }
 
 /// All tables, in the order of their numbers.
-pub static AREAS: [Area; 7] = [
+pub static AREAS: [Area; 8] = [
     Area { title: "Keys of manifests", lints: text::lints::LINTS, retired: &[] },
     Area { title: "Manifests", lints: nodecast_manifests::lints::LINTS, retired: &[] },
     Area { title: "A cluster as files describe it", lints: single_pass::lints::LINTS, retired: &[] },
@@ -34,6 +35,7 @@ pub static AREAS: [Area; 7] = [
     Area { title: "Before a run", lints: setup::LINTS, retired: &[] },
     Area { title: "After a run", lints: outcome::LINTS, retired: &[] },
     Area { title: "Comparisons, sweeps, recommendations, backtests", lints: studies::LINTS, retired: &[] },
+    Area { title: "Fleets", lints: fleet::LINTS, retired: &[] },
 ];
 
 /// Every lint, in the order of their numbers.
