@@ -57,6 +57,7 @@ mod group_limits;
 mod group_updates;
 mod guide;
 mod hostile_names;
+mod hpa_takeover;
 mod init;
 mod init_facts;
 mod init_load;
