@@ -138,6 +138,7 @@ mod standing_groups;
 mod startup;
 mod startup_taints;
 mod static_pools;
+mod steps_of_policies;
 mod studio;
 mod sweeps;
 mod synthetic;
