@@ -106,6 +106,7 @@ mod pass_times;
 mod planted;
 mod plants;
 mod plants_search;
+mod pods_before_pools;
 mod pods_under_load;
 mod pool_changes;
 mod pricing;
