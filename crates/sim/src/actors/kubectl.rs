@@ -11,6 +11,7 @@ use crate::domain::taints::TaintEffect;
 use crate::domain::which::{By, Which};
 use crate::domain::{NodeId, SimTime, Taint, well_known};
 use crate::world::record::EventKind;
+use nodecast_settings::PolicyVariant;
 
 /// The taint of a node that takes no more pods.
 fn cordon_taint() -> Taint {
@@ -73,10 +74,18 @@ pub(super) fn chosen_or_say(
 /// The nodes that are meant, of those that have registered: before that there is no Node object. Says so if there are none.
 fn chosen_nodes(sim: &mut Sim<'_>, now: SimTime, to: &str, which: &Which) -> Vec<NodeId> {
     let nodes = chosen_or_say(sim, now, which, |node| node.phase == NodePhase::Registered);
-    if nodes.as_ref().is_some_and(Vec::is_empty) {
+    if nodes.as_ref().is_some_and(Vec::is_empty) && !is_for_other_policy(sim, which) {
         sim.world.note_unmet(now, format!("there is no node {which} to {to}"));
     }
     nodes.unwrap_or_default()
+}
+
+/// Whether only another policy of the scenario has node groups with these labels: then the step is for that policy.
+fn is_for_other_policy(sim: &Sim<'_>, which: &Which) -> bool {
+    let has_group = |policy: &PolicyVariant| {
+        policy.manifests.node_groups.iter().any(|group| which.has_labels(&group.labels))
+    };
+    !has_group(sim.setup.policy) && sim.setup.scenario.policies.iter().any(has_group)
 }
 
 /// `kubectl cordon`.

@@ -129,7 +129,7 @@ impl ReplicaLoop<'_> {
     }
 }
 
-/// An autoscaler is applied, by a person or by the ScaledObject that owns it; a known one takes its new form and keeps what
+/// An autoscaler is applied, by a person or by the ScaledObject that owns it; a known one takes its new form and owner, and keeps what
 /// the controller remembers. The first pass of a new one comes after one period, from Kubernetes 1.37 on at once; of those that
 /// are there from the start within one period, at one phase.
 pub(super) fn apply<'s>(
@@ -146,6 +146,11 @@ pub(super) fn apply<'s>(
     sim.world.note(now, EventKind::ManifestApplied, target, format!("HorizontalPodAutoscaler {name}"));
     if let Some(known) = autoscalers.all.iter_mut().find(|autoscaler| !autoscaler.retired && autoscaler.name() == name)
     {
+        if known.owner.is_some() && owner.is_none() {
+            // KEDA watches the autoscaler that it owns, and sets its form back at once.
+            return;
+        }
+        known.owner = owner;
         known.spec = spec;
         known.target = target;
         known.read.clear();

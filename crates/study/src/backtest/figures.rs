@@ -53,8 +53,8 @@ pub struct Basis {
     unschedulable: bool,
     /// Something is known of nodes.
     nodes: bool,
-    /// Something is known of pods.
-    pods: bool,
+    /// Bindings of pods are known, or that there were no pods.
+    waits: bool,
     /// What was charged is known.
     charges: bool,
     /// Why nodes ended is known.
@@ -79,7 +79,7 @@ impl Basis {
             evictions: recorded.knows_evictions(),
             counted_evictions: !recorded.knows_evictions() && recorded.counted.evictions.is_some(),
             nodes: recorded.nodes.is_some(),
-            pods: recorded.pods.is_some(),
+            waits: recorded.knows_waits(),
         }
     }
 
@@ -103,12 +103,17 @@ impl Basis {
     }
 
     fn needed_node(self, pod: &PodLife, end: SimTime) -> bool {
-        if self.unschedulable { pod.unschedulable.is_some() } else { waited(pod, end) > WAITED }
+        if self.unschedulable { pod.unschedulable.is_some() } else { waited(pod, end).is_some_and(|wait| wait > WAITED) }
     }
 }
 
-fn waited(pod: &PodLife, end: SimTime) -> SimDuration {
-    pod.scheduled.or(pod.left).unwrap_or(end).saturating_since(pod.created)
+/// The wait of a pod for its node; `None` for a pod that was bound at an unknown time.
+fn waited(pod: &PodLife, end: SimTime) -> Option<SimDuration> {
+    let until = match pod.scheduled {
+        None if pod.bound => return None,
+        scheduled => scheduled.or(pod.left).unwrap_or(end),
+    };
+    Some(until.saturating_since(pod.created))
 }
 
 /// What an hour of a kind of instance costs: by type, zone and capacity type. The catalogue has the prices of what nothing was paid for.
@@ -246,7 +251,7 @@ pub fn readings(history: &History, window: Window, basis: Basis, prices: Option<
     }
     of_ends(history, window, basis, &mut readings);
     of_evictions(history, window, basis, &mut readings);
-    if let (true, Some(pods)) = (basis.pods, &history.pods) {
+    if let (true, Some(pods)) = (basis.waits, &history.pods) {
         of_waits(pods, (window, history.end()), basis, &mut readings);
     }
     readings.list
@@ -433,7 +438,7 @@ fn of_evictions(history: &History, window: Window, basis: Basis, readings: &mut 
 fn of_waits(pods: &[PodLife], (window, end): (Window, SimTime), basis: Basis, readings: &mut Readings) {
     let created = pods.iter().filter(|pod| window.holds(pod.created));
     let mut waits: Vec<SimDuration> =
-        created.filter(|pod| basis.needed_node(pod, end)).map(|pod| waited(pod, end)).collect();
+        created.filter(|pod| basis.needed_node(pod, end)).filter_map(|pod| waited(pod, end)).collect();
     waits.sort_unstable();
     readings.count("pods_waited", "pods that needed a new node", floors::PODS_WAITED, waits.len() as f64);
     let rank = |share: f64| {
@@ -458,9 +463,9 @@ pub(super) fn most_at_once(spans: &[(SimTime, SimTime)]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Window, charged, most_at_once};
-    use crate::backtest::history::Charge;
-    use crate::domain::{Money, SimTime, Symbol};
+    use super::{Basis, Window, charged, most_at_once, readings};
+    use crate::backtest::history::{Charge, History, PodLife};
+    use crate::domain::{Money, SimDuration, SimTime, Symbol};
 
     fn at(seconds: i64) -> SimTime {
         SimTime::from_micros(seconds * 1_000_000)
@@ -481,6 +486,30 @@ mod tests {
         let window = Window { from: at(100), until: at(200) };
         let charges = [charge(0, 400, 4_000_000_000), charge(150, 150, -500_000_000), charge(200, 200, 7_000_000_000)];
         assert!((charged(charges.iter(), window) - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn pods_without_binding_times_are_not_waits() {
+        let pod = |scheduled: Option<i64>, bound| PodLife {
+            created: at(40),
+            unschedulable: None,
+            scheduled: scheduled.map(at),
+            bound,
+            left: None,
+            evicted: None,
+        };
+        let figures = |pods: Vec<PodLife>| {
+            let duration = SimDuration::from_secs(86_400);
+            let history = History { pods: Some(pods), ..History::unknown(jiff::Timestamp::UNIX_EPOCH, duration) };
+            let window = Window { from: at(0), until: at(86_400) };
+            let found = readings(&history, window, Basis::from_recorded(&history), None);
+            found.iter().map(|reading| (reading.name.clone(), reading.value)).collect::<Vec<_>>()
+        };
+        assert_eq!(figures(vec![pod(None, false), pod(None, true)]), []);
+        let known = figures(vec![pod(Some(41), true), pod(Some(70), true), pod(None, true), pod(None, false)]);
+        let expected = [("pods_waited_per_day", 2.0), ("wait_p50", 30.0), ("wait_p99", 86_360.0)];
+        assert_eq!(known, expected.map(|(name, value)| (name.to_owned(), Some(value))));
+        assert!(figures(Vec::new()).contains(&("pods_waited_per_day".to_owned(), Some(0.0))));
     }
 
     #[test]

@@ -143,6 +143,8 @@ pub struct PodLife {
     pub unschedulable: Option<SimTime>,
     /// When it was bound.
     pub scheduled: Option<SimTime>,
+    /// Whether it was bound, at a known time or not.
+    pub bound: bool,
     /// When its deletion was asked for, or it was gone.
     pub left: Option<SimTime>,
     /// Whether it was evicted; `None` if nothing was recorded of evictions.
@@ -232,6 +234,7 @@ impl History {
             created: pod.created,
             unschedulable: pod.unschedulable,
             scheduled: pod.scheduled,
+            bound: pod.scheduled.is_some(),
             left: pod.deletion_requested.or(pod.removed),
             evicted: Some(pod.evicted),
         });
@@ -266,6 +269,14 @@ impl History {
     /// Whether it is known which pods were evicted.
     pub fn knows_evictions(&self) -> bool {
         self.pods.as_ref().is_some_and(|pods| pods.is_empty() || pods.iter().any(|pod| pod.evicted.is_some()))
+    }
+
+    /// Whether it is known how long pods waited: nothing is, where there were pods and none has a time of binding or of the first failure to
+    /// find a node.
+    pub fn knows_waits(&self) -> bool {
+        self.pods.as_ref().is_some_and(|pods| {
+            pods.is_empty() || pods.iter().any(|pod| pod.scheduled.is_some() || pod.unschedulable.is_some())
+        })
     }
 
     /// Whether a node's billing is known to begin apart from its registration.

@@ -206,10 +206,13 @@ fn pods(path: &Path) -> Result<Pods, HistoryError> {
         if row.flag("daemon")? {
             return Ok(None);
         }
+        let scheduled = row.instant("scheduled_seconds")?;
+        let on_node = row.columns.contains_key("node") && row.text("node")?.is_some();
         Ok(Some(PodLife {
             created,
             unschedulable: row.instant("unschedulable_seconds")?,
-            scheduled: row.instant("scheduled_seconds")?,
+            scheduled,
+            bound: scheduled.is_some() || on_node,
             left: row.instant("deletion_requested_seconds")?.or(row.instant("removed_seconds")?),
             evicted: row.truth("evicted")?,
         }))
