@@ -207,7 +207,7 @@ impl<'a> Console<'a> {
         let target =
             if wanted && self.is_watched { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(seconds), target);
-        let template = "{bar:30} {percent:>3} % of the time to simulate, {eta} left  {msg}";
+        let template = "{bar:30} {percent:>3}% of the time to simulate, {eta} left  {msg}";
         // The template is fixed and known to be good; without it indicatif's own bar is drawn.
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);

@@ -94,7 +94,7 @@ fn explain_shows_node_blockers_and_pod_destination() {
 
     let wrong = node("default-0001", 2).unwrap_err();
     assert!(wrong.contains("no node `default-0001`") && wrong.contains("did you mean `default-00001`?"), "{wrong}");
-    assert!(node("default-00001", 12).unwrap_err().contains("the run is over 11m 00s after the start"));
+    assert!(node("default-00001", 12).unwrap_err().contains("the run is over 11m after start"));
     assert!(node("default-00002", 2).unwrap_err().contains("is not there"));
     let none = answer(&scenario, &Subject::Decision { id: "d99".to_owned() }).unwrap_err();
     assert!(none.contains("no decision `d99`"), "{none}");

@@ -178,7 +178,7 @@ fn a_precision_is_reached_by_more_replications() {
     let (out, err, code) = place.nodecast(&[&words[..], &more[..]].concat());
     assert_eq!(code, Some(0), "{err}");
     assert_eq!(json(&place, "here/comparison.json")["about"]["replications"], 3);
-    assert!(out.contains("would narrow that to \u{b1}0.001 %"), "{out}");
+    assert!(out.contains("would narrow that to \u{b1}0.001%"), "{out}");
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn explain_pod_works_without_nodes() {
     let (answer, pod) = explained("small", Some(1));
     assert!(pod.waits && pod.node.is_none() && pod.kube_scheduler.is_empty(), "{pod:?}");
     let shown = text(&answer);
-    assert!(shown.contains(" waits for a node after 1.0 s"), "{shown}");
+    assert!(shown.contains(" waits for a node after 1 s"), "{shown}");
     let (answer, pod) = explained("small", None);
     assert!(!pod.waits && text(&answer).contains(" went to "), "{pod:?}");
 }

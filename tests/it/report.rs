@@ -39,7 +39,7 @@ fn terminal_columns_stay_separate_for_large_counts() {
     summary.requests[0].completed = 1_234_567_890.0;
     summary.requests[0].unanswered = 12_345_678_901.0;
     let table = terminal::table(&summary);
-    assert!(table.contains("  42.0 ms 1,234,567,890 12,345,678,901\n"), "{table}");
+    assert!(table.contains("    42 ms 1,234,567,890 12,345,678,901\n"), "{table}");
 }
 
 #[test]
@@ -547,7 +547,7 @@ fn fast_workload_does_not_excuse_unanswered_one() {
     outcome.requests[0].dropped = outcome.requests[0].completed;
     let (many, table) = judged(&outcome);
     assert_eq!((many.met, many.actual), (Some(false), few.actual));
-    let because = "50.0 % of the requests to web/frontend got no answer";
+    let because = "50.0% of the requests to web/frontend got no answer";
     assert_eq!(many.because.as_deref(), Some(because));
     let line = table.lines().find(|line| line.contains("objective request_p99")).unwrap();
     assert!(line.contains("MISSED") && line.ends_with(because), "{line}");

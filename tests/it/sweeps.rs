@@ -63,7 +63,7 @@ fn settings_of_the_same_cost_have_no_winner() {
     for text in [&out, &page] {
         assert!(text.contains(sentence) && text.contains(rival), "{text}");
     }
-    assert!(out.contains("cpu=100, 0.0 %.\n"), "{out}");
+    assert!(out.contains("cpu=100, 0.0%.\n"), "{out}");
     assert!(page.contains("<circle class=\"best alike\"") && page.contains("dashed rings what is not told apart"));
     // A mean and its reach have the same number of decimals.
     assert!(out.contains("$143.08 \u{b1} 0.84"), "{out}");

@@ -63,7 +63,7 @@ impl PackAnswer {
             ),
         };
         if let Some(bound) = summary.lower_bound_per_hour.filter(|_| summary.new_nodes > 0) {
-            let gap = summary.gap_percent.map_or(String::new(), |gap| format!(", a gap of {gap:.1} %"));
+            let gap = summary.gap_percent.map_or(String::new(), |gap| format!(", a gap of {gap:.1}%"));
             let _ = writeln!(text, "no packing of these pods costs less than {} an hour{gap}", money(currency, bound));
         }
         // Of a repacked cluster no pod waits.

@@ -330,7 +330,7 @@ class Replay {
     const here = node.pods.filter((pod) => pod.bound <= at && at < pod.gone);
     const requested = node.offers.map((_, own) => here.reduce((total, pod) => total + pod.count * pod.size[own], 0));
     const [cpu, memory, accelerators] = shares(requested, node);
-    const percent = (share) => `${(share * 100).toFixed(0)}\u00a0%`;
+    const percent = (share) => `${(share * 100).toFixed(0)}%`;
     const byWorkload = new Map();
     for (const pod of here) byWorkload.set(pod.workload, (byWorkload.get(pod.workload) || 0) + pod.count);
     const lines = [

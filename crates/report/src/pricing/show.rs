@@ -302,7 +302,7 @@ impl TypeSheet {
         let interrupted = self.spot_advisor.as_ref().map_or_else(
             || "unknown: the Spot Advisor does not list the type".to_owned(),
             |spot_advisor| {
-                let saving = format!("average saving {} %", spot_advisor.savings_percent);
+                let saving = format!("average saving {}%", spot_advisor.savings_percent);
                 format!("{} of Spot instances within 30 days (Spot Advisor; {saving})", spot_advisor.interrupted)
             },
         );

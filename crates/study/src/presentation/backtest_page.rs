@@ -120,7 +120,7 @@ fn all_figures(page: &mut Html, answer: &Answer) {
     page.element("h2", "Figures");
     let note = "Simulated: the mean of the seeds and, in brackets, where one more seed would lie in 95 of 100 cases. Deviations: how far \
                 off the simulation is, in units of that spread. A figure differs if it is two or more off and its error reaches the tolerance: \
-                10 % of node-hours, replicas and boots, 15 % of the bill, 25 % of counts and waits.";
+                10% of node-hours, replicas and boots, 15% of the bill, 25% of counts and waits.";
     page.element("p class=\"note\"", note);
     judged(page, &figures(answer));
 }

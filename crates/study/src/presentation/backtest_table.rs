@@ -50,17 +50,8 @@ pub fn table(answer: &Answer, width: Option<usize>) -> String {
 
 /// One line for each figure.
 pub(super) fn figures(answer: &Answer) -> Vec<Vec<String>> {
-    let header = [
-        "figure",
-        "observed",
-        "simulated (95 %)",
-        "error",
-        "tolerated",
-        "floor",
-        "deviations",
-        "day before",
-        "verdict",
-    ];
+    let header =
+        ["figure", "observed", "simulated (95%)", "error", "tolerated", "floor", "deviations", "day before", "verdict"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
     if let Some(days) = answer.findings.naive_days.filter(|days| *days > 1) {
         rows[0][7] = format!("{days} days before");

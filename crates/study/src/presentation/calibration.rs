@@ -25,7 +25,7 @@ pub fn value(unit: Unit, value: f64) -> String {
         Unit::Bytes => format!("{:.1} MB", value / 1e6),
         Unit::BytesPerSecond => format!("{:.1} MB/s", value / 1e6),
         Unit::PerHour => format!("{} per h", significant(value)),
-        Unit::Share if value < 0.01 => format!("{:.2} %", value * 100.0),
+        Unit::Share if value < 0.01 => format!("{:.2}%", value * 100.0),
         Unit::Share => percent(value),
         Unit::Factor => format!("{value:.2}"),
     }
@@ -77,7 +77,7 @@ pub fn table(calibration: &Calibration, history: &History, width: Option<usize>)
     let table = Rows::new(&calibration.parameters)
         .text("parameter", |parameter| &parameter.name)
         .number("assumed", |parameter| parameter.assumed.map(|assumed| value(parameter.unit, assumed)))
-        .number("measured (95 %)", |parameter| measured(parameter))
+        .number("measured (95%)", |parameter| measured(parameter))
         .number("from", |parameter| &parameter.from)
         .number("taken", |parameter| taken(parameter))
         .gap(3);
@@ -145,6 +145,6 @@ pub fn effects(effects: &[Effect], policy: &str, currency: &str, replications: u
     let mut lines = vec![String::new()];
     lines.extend(table.table().lines(width));
     let seeds = counted(u64::from(replications), "seed", "seeds");
-    lines.push(format!("means over {seeds}, the same for each; ? where the sign is not known with 95 %"));
+    lines.push(format!("means over {seeds}, the same for each; ? where the sign is not known with 95%"));
     printed(&lines, width)
 }

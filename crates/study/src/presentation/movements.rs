@@ -261,13 +261,13 @@ mod tests {
         ];
         let table = table(&movements, None);
         let lines: Vec<&str> = table.lines().collect();
-        assert!(lines[1].contains("cost") && lines[1].contains("+25.0 %") && lines[1].ends_with("WORSE"), "{table}");
+        assert!(lines[1].contains("cost") && lines[1].contains("+25.0%") && lines[1].ends_with("WORSE"), "{table}");
         assert_eq!(lines.last(), Some(&"check: 1 of 3 figures worse than their tolerance allows"));
         assert!(
-            markdown(&movements).contains("| a\\|b&lt;c.yaml / p | cost | $10.00 | $12.50 | +25.0 % | 2.0 % | WORSE |")
+            markdown(&movements).contains("| a\\|b&lt;c.yaml / p | cost | $10.00 | $12.50 | +25.0% | 2.0% | WORSE |")
         );
         assert!(markdown(&movements).contains("| a\\|b&lt;c.yaml / p | $12.50 | 4 |\n"));
-        assert!(markdown(&movements).contains(" | launches | 2 | 3 | +50.0 % | \u{2013} | not judged |\n"));
+        assert!(markdown(&movements).contains(" | launches | 2 | 3 | +50.0% | \u{2013} | not judged |\n"));
         assert!(lines[2].contains("launches") && lines[2].ends_with("\u{2013}   not judged"), "{table}");
         let xml = junit(&movements);
         assert!(xml.contains("name=\"launches\"><skipped message=\"not judged\"/></testcase>"), "{xml}");

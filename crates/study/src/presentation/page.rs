@@ -164,7 +164,7 @@ fn means(page: &mut Html, comparison: &Comparison) {
     page.element("h2", "Each policy");
     page.element(
         "p class=\"note\"",
-        "Mean over the replications, of waits the median, with its 95 % interval where it varies.",
+        "Mean over the replications, of waits the median, with its 95% interval where it varies.",
     );
     columns(page, LEVEL, &comparison.policies, &rows);
     if !zero.is_empty() {
@@ -188,7 +188,7 @@ fn differences(page: &mut Html, comparison: &Comparison) {
         })
         .collect();
     page.element("h2", &format!("Against {}", first.name));
-    let note = "Differences between runs with the same seed, with the 95 % interval of their mean, of waits their median; money as a share of the first policy's.";
+    let note = "Differences between runs with the same seed, with the 95% interval of their mean, of waits their median; money as a share of the first policy's.";
     page.element("p class=\"note\"", note);
     columns(page, "difference", others, &rows);
 }
@@ -206,7 +206,7 @@ fn drawings(page: &mut Html, comparison: &Comparison) {
     page.element("h2", "Every replication");
     page.element(
         "p class=\"note\"",
-        "A dot is one replication; the upright line is the mean, of waits the median, the bar its 95 % interval, with a tip where it goes on.",
+        "A dot is one replication; the upright line is the mean, of waits the median, the bar its 95% interval, with a tip where it goes on.",
     );
     let mut alike = Vec::new();
     for name in DRAWN {

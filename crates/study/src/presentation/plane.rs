@@ -227,7 +227,7 @@ fn caption(page: &mut Html, sweep: &Sweep) {
     let of_what = if sweep.cheapest_meeting_objectives.is_some() { " of those that meet all objectives" } else { "" };
     let mut words = format!("Each dot is a setting, by its mean cost and {}", latency_label(sweep));
     if sweep.about.replications > 1 {
-        words += ", with their 95 % intervals. A line joins two settings if one clearly costs less and the other clearly waits less.";
+        words += ", with their 95% intervals. A line joins two settings if one clearly costs less and the other clearly waits less.";
     } else {
         words += ". The line joins the settings that no other beats in both.";
     }

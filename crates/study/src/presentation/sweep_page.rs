@@ -36,7 +36,7 @@ figure .plane svg.field { flex: 1; }
 }
 ";
 
-const NOTE: &str = "Means over the replications, with half the width of their 95 % interval where they vary. The last figure \
+const NOTE: &str = "Means over the replications, with half the width of their 95% interval where they vary. The last figure \
                     is the cost against the lowest mean, seed by seed: an interval that includes 0 tells nothing apart.";
 
 /// Settings of which one table is seen at a glance.

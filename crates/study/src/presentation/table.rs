@@ -140,7 +140,7 @@ fn differences(comparison: &Comparison) -> Vec<Vec<String>> {
     let Some((first, others)) = comparison.policies.split_first().filter(|(_, others)| !others.is_empty()) else {
         return Vec::new();
     };
-    let with_interval = if comparison.about.replications > 1 { ", 95 % interval" } else { "" };
+    let with_interval = if comparison.about.replications > 1 { ", 95% interval" } else { "" };
     let mut rows = vec![vec![format!("against {}{with_interval}", first.name)]];
     rows[0].extend(others.iter().map(|policy| policy.name.clone()));
     for (position, figure) in shown(comparison).into_iter().filter(|(_, figure)| is_difference(comparison, figure)) {
@@ -206,7 +206,7 @@ pub(super) fn limit(objective: &ObjectiveShare) -> String {
 fn met(objective: &ObjectiveShare) -> String {
     let Some(share) = &objective.share else { return "not measured".to_owned() };
     let whole = |share: f64| format!("{:.0}", share * 100.0);
-    format!("{} of {} runs ({} %)", objective.met, objective.judged, interval(share, whole))
+    format!("{} of {} runs ({}%)", objective.met, objective.judged, interval(share, whole))
 }
 
 /// The first of the warnings.

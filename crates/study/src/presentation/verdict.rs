@@ -208,7 +208,7 @@ fn precision(comparison: &Comparison) -> Option<String> {
         return known.map(|known| format!("{known}; {more} would narrow that to \u{b1}{target}."));
     }
     let known = known.map_or_else(String::new, |known| format!("{known}. "));
-    let enough = |share: f64| format!("{:.0} %", share * 100.0);
+    let enough = |share: f64| format!("{:.0}%", share * 100.0);
     Some(match deciding.matter {
         Matter::CostSize | Matter::CostSign => format!(
             "{known}The sign of the cost difference of {policy} decides: {more} would show it, or a difference below {}.",
@@ -236,7 +236,7 @@ fn cost_precision(comparison: &Comparison) -> Option<String> {
     };
     let of_what = format!("of what {} costs", comparison.policies.first()?.name);
     let differences = if comparable == 1 { "The cost difference is" } else { "Cost differences are" };
-    Some(format!("{differences} known to within \u{b1}{} {of_what}, with 95 % confidence", percent(known)))
+    Some(format!("{differences} known to within \u{b1}{} {of_what}, with 95% confidence", percent(known)))
 }
 
 /// Seeds in which a node never registered, apart from typical waits: one such boot makes a p99 of many minutes.
@@ -263,7 +263,7 @@ fn unseen(comparison: &Comparison) -> Option<String> {
     let have = comparison.about.replications;
     let share = comparison.unseen_share.filter(|_| have > 1)?;
     Some(format!(
-        "In up to {:.0} % of runs something may happen that none of these {have} seeds showed (rule of three).",
+        "In up to {:.0}% of runs something may happen that none of these {have} seeds showed (rule of three).",
         share * 100.0
     ))
 }
@@ -271,7 +271,7 @@ fn unseen(comparison: &Comparison) -> Option<String> {
 /// A share as somebody has asked for it, which may be finer than figures are printed: `2 %`, `0.001 %`.
 fn as_asked(share: f64) -> String {
     let digits = format!("{:.6}", share * 100.0);
-    format!("{} %", digits.trim_end_matches('0').trim_end_matches('.'))
+    format!("{}%", digits.trim_end_matches('0').trim_end_matches('.'))
 }
 
 #[cfg(test)]
@@ -310,15 +310,15 @@ mod tests {
         let points = (0..12).map(|seed| if seed == 4 { run(seed, 942.0, 1) } else { run(seed, 48.0, 0) });
         let comparison = compare(About::of_test(0, 12), &["p".to_owned()], points.collect(), Caveats::new());
         let words = failed_boots(&comparison).unwrap();
-        assert!(words.contains("p in 1 of 12 seeds") && words.contains("15m 42s, typically 48.0 s"), "{words}");
-        assert!(unseen(&comparison).unwrap().starts_with("In up to 22 % of runs"));
+        assert!(words.contains("p in 1 of 12 seeds") && words.contains("15m42s, typically 48 s"), "{words}");
+        assert!(unseen(&comparison).unwrap().starts_with("In up to 22% of runs"));
         let none = compare(About::of_test(0, 1), &["p".to_owned()], vec![run(0, 48.0, 0)], Caveats::new());
         assert_eq!((failed_boots(&none), unseen(&none)), (None, None));
     }
 
     #[test]
     fn precision_is_shown_as_requested() {
-        assert_eq!([0.02, 0.00001, 0.125, 1.0].map(as_asked), ["2 %", "0.001 %", "12.5 %", "100 %"]);
+        assert_eq!([0.02, 0.00001, 0.125, 1.0].map(as_asked), ["2%", "0.001%", "12.5%", "100%"]);
     }
 
     #[test]

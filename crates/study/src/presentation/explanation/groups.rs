@@ -79,9 +79,9 @@ pub(super) fn about_node(found: &ScaleDownFigures, lines: &mut Vec<String>) {
     if let (Some(share), Some(resource)) = (found.utilization, &found.resource) {
         let threshold = found.threshold.map_or_else(String::new, |most| {
             let side = if share > most { "above" } else { "at or below" };
-            format!(", {side} the threshold of {:.0} %", 100.0 * most)
+            format!(", {side} the threshold of {:.0}%", 100.0 * most)
         });
-        say(format!("{:.1} % of its {resource} requested{threshold}", 100.0 * share));
+        say(format!("{:.1}% of its {resource} requested{threshold}", 100.0 * share));
     }
     if let Some(since) = found.unneeded_since_seconds {
         let until =
