@@ -233,8 +233,8 @@ pub struct Survey {
 type Surveyed = (Vec<Candidate>, Vec<(usize, Obstacle)>);
 
 impl Survey {
-    /// Forgets the view, but not what labels say, which is mostly the same in the next.
-    pub fn start_anew(&mut self) {
+    /// Clears all but the labels, which are mostly the same in the next view.
+    pub fn clear_view(&mut self) {
         *self = Self { labelled: std::mem::take(&mut self.labelled), ..Self::default() };
     }
 
