@@ -284,18 +284,19 @@ fn printable_but_colors(text: &str) -> Cow<'_, str> {
 }
 
 /// Words of verdicts with the colour of each: green or red.
-const VERDICTS: [(&str, &str); 13] = [
+const VERDICTS: [(&str, &str); 14] = [
     ("met", "32"),
-    ("kept", "32"),
+    ("ok", "32"),
     ("better", "32"),
     ("cheaper", "32"),
     ("shorter", "32"),
     ("agrees", "32"),
     ("missed", "31"),
     ("MISSED", "31"),
+    ("VIOLATED", "31"),
     ("WORSE", "31"),
     ("worse", "31"),
-    ("dearer", "31"),
+    ("expensive", "31"),
     ("longer", "31"),
     ("differs", "31"),
 ];

@@ -347,7 +347,7 @@ class Report(unittest.TestCase):
             self.assertEqual(read(mark), peak)
             self.browser.click("#chart-pending .peak-note button")
             self.assertGreaterEqual(self.top("pending"), peak)
-            self.assertIn("cut it off", self.browser.run(note))
+            self.assertIn("clip it", self.browser.run(note))
             # A window without the peak has a scale of its own, and nothing is cut off in it.
             self.browser.drag("#chart-pending svg", 0.5, 0.9)
             self.assertLess(self.top("pending"), peak)

@@ -50,6 +50,7 @@ mod explain_pods;
 mod fargate;
 mod faults;
 mod fidelity;
+mod first_lines;
 mod first_tutorial;
 mod fourth_tutorial;
 mod gallery;

@@ -94,7 +94,7 @@ fn terminal_pages_and_comparisons_tell_of_it() {
     let spaced = |text: &str| text.replace('\u{a0}', " ");
     let place = place("warm_up: 5m\n");
     let (_, out) = run(&place);
-    assert!(out.contains(told), "{out}");
+    assert!(out.contains("waits and churn exclude the 5m warm-up"), "{out}");
     let page = fs::read_to_string(place.path("here/report.html")).unwrap();
     assert!(spaced(&page).contains(told) && page.contains("\"warm_up\":3000"));
     assert!(page.contains("The grey band is the warm-up"));

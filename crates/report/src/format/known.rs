@@ -88,11 +88,11 @@ impl IntervalFigure {
         (with_sign(self.mean, self.signed, &plain(measure, self.mean.abs())), String::new())
     }
 
-    /// The ends alone: `$1,181 to 1,199`.
+    /// The ends alone: `$1,181 to $1,199`.
     pub fn range(&self, measure: Measure<'_>) -> String {
         let interval_figure = Self { ends: true, ..*self };
         if let Some((scale, _)) = interval_figure.scale(measure, interval_figure.reach().unwrap_or(0.0)) {
-            return format!("{}{}{}", scale.prefix, interval_figure.both_ends(&scale), scale.suffix);
+            return format!("{}{}", interval_figure.ends_with_prefix(&scale, scale.prefix), scale.suffix);
         }
         let (mean, range) = interval_figure.parts(measure);
         if range.is_empty() { mean } else { range }
@@ -166,9 +166,13 @@ impl IntervalFigure {
     }
 
     fn both_ends(&self, scale: &Scale) -> String {
+        self.ends_with_prefix(scale, "")
+    }
+
+    fn ends_with_prefix(&self, scale: &Scale, prefix: &str) -> String {
         let end = |value: Option<f64>| {
             let value = value.unwrap_or(self.mean);
-            with_sign(value, self.signed, &scale.plain(value.abs()))
+            with_sign(value, self.signed, &format!("{prefix}{}", scale.plain(value.abs())))
         };
         format!("{} to {}", end(self.low), end(self.high))
     }
@@ -336,6 +340,7 @@ mod tests {
         assert_eq!(interval_figure.text(DOLLARS), "+$0.20 (\u{2212}3.00 to +7.00)");
         let interval_figure = IntervalFigure { signed: true, ..known(4.0, 38.0) };
         assert_eq!(interval_figure.text(Measure::Count), "+4 \u{b1} 38");
+        assert_eq!(known(1_190.0, 9.0).range(DOLLARS), "$1,181 to $1,199");
         assert_eq!(known(1.04, 0.96).text(Measure::Share), "104 \u{b1} 96%");
         assert_eq!(known(0.96, 1.04).text(Measure::Share), "100 \u{b1} 100%");
         let long = IntervalFigure { mean: 300.0, low: Some(240.0), high: Some(600.0), ends: true, signed: false };

@@ -268,7 +268,7 @@ class Replay {
     pen.fillText(now, x + 8, y + 11.5, wide - 8);
   }
 
-  /** The instant in words, and the pods without a node. */
+  /** The time in words, and the pending pods. */
   tell(at) {
     const [place, podPlace] = [placeAt(nodeCounts, at), placeAt(podCounts, at)];
     const ready = readyCounts.map(([kind, values]) => [kind, values[place]]);
@@ -305,7 +305,7 @@ class Replay {
         squares.push(element("span", { class: "pod", style: `--own:${color(workload.color)}`, title: workload.name }));
       }
     }
-    const words = total === 0 ? "No pod waits for a node." : `${counted(total, "pod waits", "pods wait")} for a node:`;
+    const words = total === 0 ? "No pods are pending." : `${counted(total, "pod pending", "pods pending")}:`;
     this.waiting.replaceChildren(element("span", { class: "faint" }, words), ...squares);
   }
 

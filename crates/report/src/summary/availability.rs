@@ -102,7 +102,7 @@ impl WorkloadAvailability {
         let total = format::span(self.at_zero_seconds);
         let times = match self.times_at_zero {
             0 | 1 => String::new(),
-            many => format!(" in {many} stretches, the longest {}", format::span(self.longest_at_zero_seconds)),
+            many => format!(" in {many} periods, longest {}", format::span(self.longest_at_zero_seconds)),
         };
         format!("{} for {total}{times}", self.workload)
     }

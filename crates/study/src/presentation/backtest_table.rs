@@ -50,8 +50,17 @@ pub fn table(answer: &Answer, width: Option<usize>) -> String {
 
 /// One line for each figure.
 pub(super) fn figures(answer: &Answer) -> Vec<Vec<String>> {
-    let header =
-        ["figure", "observed", "simulated (95%)", "error", "tolerated", "floor", "deviations", "day before", "verdict"];
+    let header = [
+        "metric",
+        "observed",
+        "simulated (95%)",
+        "error",
+        "tolerance",
+        "floor",
+        "deviations",
+        "naive (day before)",
+        "verdict",
+    ];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
     if let Some(days) = answer.findings.naive_days.filter(|days| *days > 1) {
         rows[0][7] = format!("{days} days before");
@@ -94,8 +103,16 @@ fn workloads(answer: &Answer) -> Vec<Vec<String>> {
 
 /// What the columns of workloads hold.
 pub(super) fn workload_header() -> Vec<String> {
-    let header =
-        ["replicas wanted", "observed", "simulated", "off by", "day before", "CPU in use", "p99 response", "verdict"];
+    let header = [
+        "replicas wanted",
+        "observed",
+        "simulated",
+        "error (WAPE)",
+        "naive (day before)",
+        "CPU in use",
+        "p99 response",
+        "verdict",
+    ];
     header.map(str::to_owned).to_vec()
 }
 
