@@ -474,8 +474,8 @@ fn diff_sides_have_separate_objectives() {
     let edit = "objectives.cost=100";
     let (out, err, code) = place.nodecast(&["diff", "scenario.yaml", "--set", edit, "--replications", "1"]);
     assert_eq!(code, Some(0), "{err}");
-    assert!(out.contains("cost at most $1.0000: met by before in 1 of 1 runs."), "{out}");
-    assert!(out.contains("cost at most $100.00: met by after in 1 of 1 runs."), "{out}");
+    assert!(out.contains("Objective cost \u{2264} $1.0000: met by before in 1 of 1 runs."), "{out}");
+    assert!(out.contains("Objective cost \u{2264} $100.00: met by after in 1 of 1 runs."), "{out}");
     assert!(
         out.contains("no objective") && out.contains("met by before in 1 of 1 runs, after in 1 of 1 runs."),
         "{out}"

@@ -78,7 +78,7 @@ fn policy_with_waiting_messages_is_not_cheaper() {
         out.contains(", so its cost is not comparable.") && !out.contains("few is ") && !out.contains("few costs"),
         "{out}"
     );
-    assert!(row(&out, "messages that waited at the end").len() == 3, "{out}");
+    assert!(row(&out, "messages left at the end").len() == 4, "{out}");
 }
 
 #[test]
