@@ -207,7 +207,7 @@ impl<'a> Console<'a> {
         let target =
             if wanted && self.is_watched { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(seconds), target);
-        let template = "{bar:30} {percent:>3} % of the time to simulate, {eta} left  {msg}";
+        let template = "{bar:30} {percent:>3}% of the time to simulate, {eta} left  {msg}";
         // The template is fixed and known to be good; without it indicatif's own bar is drawn.
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
@@ -284,18 +284,19 @@ fn printable_but_colors(text: &str) -> Cow<'_, str> {
 }
 
 /// Words of verdicts with the colour of each: green or red.
-const VERDICTS: [(&str, &str); 13] = [
+const VERDICTS: [(&str, &str); 14] = [
     ("met", "32"),
-    ("kept", "32"),
+    ("ok", "32"),
     ("better", "32"),
     ("cheaper", "32"),
     ("shorter", "32"),
     ("agrees", "32"),
     ("missed", "31"),
     ("MISSED", "31"),
+    ("VIOLATED", "31"),
     ("WORSE", "31"),
     ("worse", "31"),
-    ("dearer", "31"),
+    ("expensive", "31"),
     ("longer", "31"),
     ("differs", "31"),
 ];

@@ -37,7 +37,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
 
 /// A region without prices.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("there are no prices for the region `{given}`")]
+#[error("no prices for region `{given}`")]
 #[diagnostic(help("{way_out}"))]
 struct UnknownRegion {
     given: String,
@@ -74,7 +74,7 @@ fn region_failure(error: CatalogError) -> Failure {
     match error {
         CatalogError::UnknownRegion { given, nearest, known } => {
             let way_out = nearest
-                .map_or_else(|| format!("there are prices for {known}"), |name| format!("did you mean `{name}`?"));
+                .map_or_else(|| format!("regions with prices: {known}"), |name| format!("did you mean `{name}`?"));
             Failure::bad_input(UnknownRegion { given, way_out })
         }
         other => crate::program::prices::unusable(other),

@@ -51,6 +51,9 @@ pub(super) struct Arguments {
     /// Recompute every cached value and check invariants after each event. Slower; the report is identical, or an error says what differs
     #[arg(long)]
     check: bool,
+    /// Also print the tables of waits, requests, queues, replicas, and churn, and the run over time
+    #[arg(long)]
+    verbose: bool,
     /// Print only the result: no progress, no warnings, no report path
     #[arg(long, short)]
     quiet: bool,
@@ -138,7 +141,12 @@ fn conclude(
     let place = format!("report: {}", out.join("report.html").display());
     match arguments.format {
         Format::Table => {
-            console.verdicts(&terminal::table_over_time_within(&summary, outcome, console.width()))?;
+            let width = console.width();
+            let text = match arguments.verbose {
+                true => terminal::table_over_time_within(&summary, outcome, width),
+                false => terminal::brief(&summary, width),
+            };
+            console.verdicts(&text)?;
         }
         Format::Json => {
             let json = summary.to_json().map_err(Failure::of_report)?;

@@ -163,7 +163,7 @@ def lookup(summary, key):
 
 
 def read(text):
-    """The number that a text for people states: `$1,234.50`, `12.3 %`, `1m 05s`, `250 ms`, `7.9 pod-minutes`."""
+    """The number that a text for people states: `$1,234.50`, `12.3%`, `1m05s`, `250 ms`, `7.9 pod-minutes`."""
     text = text.replace("\u00a0", " ").removesuffix(" pod-minutes")
     units = {"d": 86400, "h": 3600, "m": 60, "s": 1, "ms": 0.001}
     if re.fullmatch(r"(\d+(\.\d+)? ?(d|h|ms|m|s) ?)+", text):
@@ -347,7 +347,7 @@ class Report(unittest.TestCase):
             self.assertEqual(read(mark), peak)
             self.browser.click("#chart-pending .peak-note button")
             self.assertGreaterEqual(self.top("pending"), peak)
-            self.assertIn("cut it off", self.browser.run(note))
+            self.assertIn("clip it", self.browser.run(note))
             # A window without the peak has a scale of its own, and nothing is cut off in it.
             self.browser.drag("#chart-pending svg", 0.5, 0.9)
             self.assertLess(self.top("pending"), peak)

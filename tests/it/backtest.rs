@@ -529,7 +529,7 @@ fn backtest_is_identical_on_eight_threads() {
     let [json, page] = files("1");
     assert_eq!([json, page.clone()], files("8"));
     assert!(!page.contains("http://") && !page.contains("https://"), "nothing is loaded");
-    for part in ["<svg", "Where the errors come from", "Replicas of each workload", "nodecast backtest"] {
+    for part in ["<svg", "Sources of error", "Replicas of each workload", "nodecast backtest"] {
         assert!(page.contains(part), "{part}");
     }
 }

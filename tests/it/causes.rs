@@ -72,12 +72,12 @@ fn reached_node_pool_limit_names_waiting_pods() {
             limit.from_seconds < 60.0 && (limit.from_seconds + limit.for_seconds - 2_400.0).abs() < 60.0,
             "{limit:?}"
         );
-        assert!(out.contains(&format!("limits reached        NodePool small, {resource} {amount} (")), "{out}");
+        assert!(out.contains(&format!("limit reached: NodePool small, {resource} {amount} (")), "{out}");
         let page = std::fs::read_to_string(place.path("report/report.html")).unwrap().replace('\u{a0}', " ");
         assert!(page.contains("Limits reached") && page.contains(&format!("NodePool small, {resource} {amount} (")));
     }
     let (summary, out) = summary(&karpenter(&limited("cpu: 100, memory: 400Gi", 5), ""));
-    assert!(summary.limits_reached.is_empty() && !out.contains("limits reached"), "{out}");
+    assert!(summary.limits_reached.is_empty() && !out.contains("limit reached"), "{out}");
 }
 
 #[test]

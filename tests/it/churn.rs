@@ -239,13 +239,15 @@ fn terminal_page_and_reference_tell_of_churn() {
     let outcome = round_and_round();
     let summary = Summary::from_outcome(&outcome);
     let table = terminal::table(&summary);
-    for line in
-        ["5 pods evicted (120 per day), missing for 2m 30s", "5 underutilized; 5 by the same type", "every 4m 00s"]
-    {
+    for line in [
+        "5 pods evicted (120 per day), 2m30s of Ready time lost",
+        "5 underutilized; 5 with the same instance type",
+        "every 4m",
+    ] {
         assert!(table.contains(line), "{line}: {table}");
     }
     let page = page::render(&outcome, &summary, &Plots::from_outcome(&outcome).expect("plots"), "nodecast run");
-    assert!(page.contains("<h4>Limit cycles</h4>") && page.contains("<td>d5</td>"));
+    assert!(page.contains("<h4>Churn loops</h4>") && page.contains("<td>d5</td>"));
     outputs::all_documented(&Summary::from_outcome(&outcome));
     outputs::all_documented(&Summary::from_outcome(&in_vain()));
     let quiet = Summary::from_outcome(&synthetic::empty());

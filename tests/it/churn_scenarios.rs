@@ -61,7 +61,7 @@ fn four_minutes_pods_cycle_and_explain_shows_cause() {
     let worker = removal.pods.iter().find(|pod| pod.workload == "shop/worker").unwrap();
     assert!(worker.node.is_some() && worker.went_to.is_some() && worker.node != worker.went_to, "{worker:?}");
     let text = text(&answer);
-    assert!(text.contains("kube-scheduler put it on") && text.contains("went elsewhere than planned"), "{text}");
+    assert!(text.contains("kube-scheduler chose") && text.contains("landed elsewhere"), "{text}");
 }
 
 #[test]
@@ -90,11 +90,11 @@ fn explain_shows_node_blockers_and_pod_destination() {
     assert_eq!(this_pod.node.as_deref(), Some("default-00001"));
     let taken = this_pod.kube_scheduler.iter().find(|verdict| verdict.node == "default-00001").unwrap();
     assert!(taken.total.is_some(), "{this_pod:?}");
-    assert!(text(&pod).contains("what kube-scheduler said of each node"), "{}", text(&pod));
+    assert!(text(&pod).contains("kube-scheduler result per node"), "{}", text(&pod));
 
     let wrong = node("default-0001", 2).unwrap_err();
     assert!(wrong.contains("no node `default-0001`") && wrong.contains("did you mean `default-00001`?"), "{wrong}");
-    assert!(node("default-00001", 12).unwrap_err().contains("the run is over 11m 00s after the start"));
+    assert!(node("default-00001", 12).unwrap_err().contains("the run ends 11m after start"));
     assert!(node("default-00002", 2).unwrap_err().contains("is not there"));
     let none = answer(&scenario, &Subject::Decision { id: "d99".to_owned() }).unwrap_err();
     assert!(none.contains("no decision `d99`"), "{none}");

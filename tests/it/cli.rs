@@ -109,10 +109,7 @@ fn run_prints_summary_and_report_path() {
     let place = Place::new();
     let (out, err, code) = place.nodecast(&["run", "scenario.yaml"]);
     assert_eq!(code, Some(0), "{err}");
-    assert!(
-        out.starts_with("two-pods: $") && out.contains("\npolicy ") && out.contains("pods wait for a node"),
-        "{out}"
-    );
+    assert!(out.starts_with("two-pods: $") && out.contains("\nPolicy ") && out.contains("pod wait for node"), "{out}");
     assert!(err.ends_with("report: reports/two-pods/report.html\n"), "{err}");
     assert!(place.path("reports/two-pods/report.html").is_file());
 }
@@ -235,12 +232,12 @@ fn a_reader_that_stops_listening_is_no_error() {
 #[test]
 fn watch_shows_clock_nodes_and_waiting_pods() {
     let place = Place::new();
-    let (out, err, code) = place.nodecast(&["run", "scenario.yaml", "--watch"]);
+    let (out, err, code) = place.nodecast(&["run", "scenario.yaml", "--watch", "--verbose"]);
     assert_eq!(code, Some(0), "{err}");
     let seen: Vec<&str> = err.lines().filter(|line| line.contains(" pending")).collect();
     assert!(seen.len() >= 2 && seen.len() <= 21, "{err}");
     assert_eq!(seen[0], "2026-11-27T00:00:00Z  0 nodes Ready, 0 starting, 0 pods pending");
     assert!(seen.last().unwrap().ends_with("  1 node Ready, 0 starting, 0 pods pending"), "{err}");
-    let line = out.lines().find(|line| line.starts_with("nodes Ready  ") && line.contains('█')).unwrap();
-    assert!(line.ends_with("at most 1"), "{line}");
+    let line = out.lines().find(|line| line.starts_with("Ready nodes  ") && line.contains('█')).unwrap();
+    assert!(line.ends_with("peak 1"), "{line}");
 }

@@ -52,7 +52,7 @@ fn run(edit: &str) -> (Value, String, Place) {
     {
         place.put(name, text);
     }
-    let (out, err, code) = place.nodecast(&["run", "scenario.yaml", "--out", "here"]);
+    let (out, err, code) = place.nodecast(&["run", "scenario.yaml", "--verbose", "--out", "here"]);
     assert_eq!(code, Some(0), "{err}");
     (serde_json::from_str(&fs::read_to_string(place.path("here/summary.json")).unwrap()).unwrap(), out, place)
 }
@@ -60,11 +60,11 @@ fn run(edit: &str) -> (Value, String, Place) {
 #[test]
 fn pods_not_tolerating_new_taint_block_drift() {
     let (summary, out, place) = run(&pool(1, "      taints: [{key: x, effect: NoSchedule}]\n"));
-    let told = json!({"nodes": 2, "blocked": [{"name": "a pod would have no place", "count": 2}]});
+    let told = json!({"nodes": 2, "blocked": [{"name": "a pod cannot be rescheduled", "count": 2}]});
     assert_eq!(summary["churn"]["drifted_at_end"], told);
-    assert!(out.contains("2 nodes, not replaced: a pod would have no place (2 nodes)"), "{out}");
+    assert!(out.contains("2 nodes not replaced: a pod cannot be rescheduled (2 nodes)"), "{out}");
     let (text, err, _) = place.nodecast(&["explain", "scenario.yaml", "node", "default-00001"]);
-    assert!(text.contains("drift: replaced for drift: nothing, because a pod would have no place"), "{text}{err}");
+    assert!(text.contains("drift: cannot be replaced: a pod cannot be rescheduled"), "{text}{err}");
 }
 
 #[test]
@@ -77,5 +77,5 @@ fn nodes_that_a_budget_keeps_stay_drifted() {
 #[test]
 fn nothing_is_told_where_no_node_is_drifted() {
     let (summary, out, _) = run(&pool(1, ""));
-    assert!(summary["churn"].get("drifted_at_end").is_none() && !out.contains("drifted at the end"), "{out}");
+    assert!(summary["churn"].get("drifted_at_end").is_none() && !out.contains("still drifted"), "{out}");
 }

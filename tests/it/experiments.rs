@@ -107,7 +107,7 @@ fn policy_compared_with_itself_differs_by_zero() {
         out.lines().next().is_some_and(|line| line.contains(": spot is ")) && out.contains(" cheaper than small"),
         "{out}"
     );
-    assert!(out.contains("same is not clearly cheaper or dearer"), "{out}");
+    assert!(out.contains("same is not clearly cheaper or more expensive"), "{out}");
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn a_precision_is_reached_by_more_replications() {
     let (out, err, code) = place.nodecast(&[&words[..], &more[..]].concat());
     assert_eq!(code, Some(0), "{err}");
     assert_eq!(json(&place, "here/comparison.json")["about"]["replications"], 3);
-    assert!(out.contains("would narrow that to \u{b1}0.001 %"), "{out}");
+    assert!(out.contains("would narrow that to \u{b1}0.001%"), "{out}");
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn drawn_spot_price_errors_are_disclosed() {
         assert_eq!(code, Some(0), "{err}");
         let assumed = json(&place, "here/comparison.json")["about"]["assumptions"].to_string();
         let page = fs::read_to_string(place.path("here/comparison.html")).unwrap();
-        [out, assumed, page].map(|text| text.contains("The level of Spot prices is off by a draw of each seed"))
+        [out, assumed, page].map(|text| text.contains("Comparisons and sweeps draw a Spot price error per seed"))
     };
     assert_eq!(said("small,spot", &[]), [true; 3]);
     assert_eq!(said("small,spot", &["--set", "ec2.spot.price_errors=none"]), [false; 3]);
@@ -232,7 +232,7 @@ fn a_comparison_ends_when_its_differences_are_sure() {
     let (known, text) = run("one", "small,spot", &["--replications", "40", "--until-sure", "--threads", "1"]);
     let count = known["about"]["replications"].as_u64().unwrap();
     assert!([5, 10, 20].contains(&count) && known["sequential"]["sure"] == true, "{known}");
-    let sentence = format!("After {count} replications of at most 40 each cost difference is known by its sign");
+    let sentence = format!("After {count} replications of at most 40 each cost difference is either certain in sign");
     assert!(text.contains(&sentence), "{text}");
     run("eight", "small,spot", &["--replications", "40", "--until-sure", "--threads", "8"]);
     assert_eq!(files(&place.path("one")), files(&place.path("eight")));
@@ -299,7 +299,10 @@ fn killed_sweep_resumes_with_identical_result() {
         (out, err)
     };
     let (out, _) = sweep(&["--out", "whole"]);
-    assert!(out.contains("None is clearly the cheapest that meets all objectives: policy small"), "{out}");
+    assert!(
+        out.contains("No setting is clearly the cheapest that meets all objectives. Lowest mean: policy small"),
+        "{out}"
+    );
     let swept = json(&place, "whole/sweep.json");
     assert_eq!(swept["results"].as_array().unwrap().len(), 6);
     assert!(!swept["front"].as_array().unwrap().is_empty());
@@ -471,10 +474,10 @@ fn diff_sides_have_separate_objectives() {
     let edit = "objectives.cost=100";
     let (out, err, code) = place.nodecast(&["diff", "scenario.yaml", "--set", edit, "--replications", "1"]);
     assert_eq!(code, Some(0), "{err}");
-    assert!(out.contains("cost at most $1.0000: met by before in 1 of 1 runs."), "{out}");
-    assert!(out.contains("cost at most $100.00: met by after in 1 of 1 runs."), "{out}");
+    assert!(out.contains("Objective cost \u{2264} $1.0000: met by before in 1 of 1 runs."), "{out}");
+    assert!(out.contains("Objective cost \u{2264} $100.00: met by after in 1 of 1 runs."), "{out}");
     assert!(
-        out.contains("not asked for") && out.contains("met by before in 1 of 1 runs, after in 1 of 1 runs."),
+        out.contains("no objective") && out.contains("met by before in 1 of 1 runs, after in 1 of 1 runs."),
         "{out}"
     );
 }

@@ -127,11 +127,11 @@ fn explain_shows_why_node_stays_or_goes() {
     let (busy, shown) = ask(15);
     assert!(busy.utilization > busy.threshold && busy.unneeded_since_seconds.is_none(), "{shown}");
     assert_eq!(busy.reason, Some("NotUnderutilized"));
-    assert!(shown.contains("above the threshold of 50 %") && shown.contains("stays: NotUnderutilized"), "{shown}");
+    assert!(shown.contains("above the threshold of 50%") && shown.contains("stays: NotUnderutilized"), "{shown}");
     let (idle, shown) = ask(25);
     assert!(idle.unneeded_since_seconds.is_some_and(|since| since > 1_200.0), "{shown}");
     assert_eq!((idle.reason, idle.goes), (Some("NotUnneededLongEnough"), false));
-    assert!(shown.contains("; may go after 30m"), "{shown}");
+    assert!(shown.contains("; removable after 30m"), "{shown}");
     let answer = place.ask(&Subject::Decision { id: "down1".to_owned() }).unwrap();
     let decision = answer.decision.clone().unwrap();
     assert!(decision.nodes.contains(&gone.name));

@@ -108,14 +108,14 @@ fn assumption_of_load_states_its_part_of_bill() {
     assert!((gateways.as_f64().unwrap() - billed).abs() < 1e-9);
     assert_eq!(about["assumption_costs"][place_of("begins with the nodes")], Value::Null);
     // Both first screens have it.
-    let (out, ..) = place.nodecast(&["run", "own/scenario.yaml", "--duration", "20m", "--out", "out"]);
+    let (out, ..) = place.nodecast(&["run", "own/scenario.yaml", "--verbose", "--duration", "20m", "--out", "out"]);
     assert!(out.contains("%): The load of 1 workload is CPU in cores"), "{out}");
-    assert!(out.contains("size not known: Load from a dump is a smooth curve"), "{out}");
-    assert!(out.contains("response time         not known for 1 workload"), "{out}");
+    assert!(out.contains("size unknown: Load from a dump is a smooth curve"), "{out}");
+    assert!(out.contains("response time           not known for 1 workload"), "{out}");
     let page = fs::read_to_string(place.path("out/report.html")).unwrap();
     let answers = &page[..page.find("id=\"cost\"").unwrap()];
     assert!(answers.contains("%): The load of 1 workload is CPU in cores"), "{answers}");
-    assert!(page.contains("Part of the bill that depends on it: size not known."));
+    assert!(page.contains("Part of the bill that depends on it: size unknown."));
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn nodes_cost_what_init_printed_per_hour() {
     assert!((nodes - printed).abs() <= 0.006, "{nodes} against {printed}");
     let (out, ..) = place.nodecast(&["run", "own/scenario.yaml", "--duration", "1m", "--out", "out"]);
     let line = out.lines().find(|line| line.starts_with("  nodes")).unwrap();
-    assert!(line.contains(&format!("   ${nodes:.4} per hour")), "{line}");
+    assert!(line.contains(&format!(" (${nodes:.4}/h)")), "{line}");
 }
 
 #[test]

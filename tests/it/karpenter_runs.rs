@@ -226,7 +226,7 @@ fn undrainable_node_is_warned_about_with_blocker() {
     let summary = Summary::from_outcome(&outcome);
     assert!(summary.nodes.terminations.is_empty(), "{:?}", summary.nodes.terminations);
     assert_eq!(summary.nodes.draining_at_end, 1);
-    assert!(terminal::table(&summary).contains("1 launch, 0 refused by EC2, 0 removed, 1 draining at the end"));
+    assert!(terminal::table(&summary).contains("1 launched, 0 removed, 1 still draining at the end"));
     // A drain that has not taken long is no matter.
     let outcome = expiring("20m").manifest(&never).run();
     assert_eq!((Summary::from_outcome(&outcome).nodes.draining_at_end, stuck(&outcome)), (1, Vec::new()));
@@ -277,7 +277,7 @@ fn explain_shows_drain_blockers() {
         drain.kept_by
     );
     let told = text(&answer);
-    assert!(told.contains("(expired), and still draining\n    kept by pod web-"), "{told}");
+    assert!(told.contains("(expired)\n    blocked by pod web-"), "{told}");
 }
 
 fn short_of(pools: &str, time: &str) -> String {

@@ -51,6 +51,7 @@ mod explain_pods;
 mod fargate;
 mod faults;
 mod fidelity;
+mod first_lines;
 mod first_tutorial;
 mod fleet;
 mod fourth_tutorial;

@@ -206,13 +206,13 @@ fn time_accepts_duration_clock_or_date() {
         ("noon", "`noon` is not a time"),
         ("2026-11-26 23:00", "`2026-11-26 23:00` is before the start of the run"),
         ("", "the clock, `00:05:00`, or date and time, `2026-11-27T00:05:00Z`"),
-        ("00:11", "the run is over 10m 00s after the start (00:10), and 11m 00s after the start (00:11) is later"),
+        ("00:11", "the run ends 10m after start (00:10), before 11m after start (00:11)"),
     ] {
         let said = refused(&place, &["explain", "scenario.yaml", "node", node, "--at", form]);
         assert!(said.contains(words), "{form}: {said}");
     }
     let said = refused(&place, &["explain", "scenario.yaml", "node", node, "--at", "0s"]);
-    assert!(said.contains("is not there 0 s after the start (00:00)") && said.contains("it is there from "), "{said}");
+    assert!(said.contains("is not there 0 s after start (00:00)") && said.contains("it is there from "), "{said}");
 }
 
 #[test]
@@ -240,8 +240,8 @@ fn sweep_lists_settings_and_marks_pareto_front() {
     let [small, large] = rows[..] else { panic!("two settings: {out}") };
     assert!(small.ends_with('*') && !large.ends_with('*'), "{out}");
     assert!(
-        out.contains(": Cheapest: policy karpenter, ") && out.contains("One replication shows no interval"),
+        out.contains(": Cheapest: policy karpenter, ") && out.contains("One replication gives no confidence interval"),
         "{out}"
     );
-    assert!(out.contains("\n* on the front: none is both cheaper and quicker"), "{out}");
+    assert!(out.contains("\n* Pareto-optimal: no other setting is both cheaper and faster"), "{out}");
 }

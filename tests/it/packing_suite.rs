@@ -200,7 +200,7 @@ fn the_guard_of_scenarios_guards_suites_too() {
     assert_eq!(code, Some(0), "{err}");
     let (out, err, code) = check(&[]);
     assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
-    assert!(out.contains("figures, none worse"), "{out}");
+    assert!(out.contains("metrics, none worse"), "{out}");
     let (_, err, code) = check(&["--set", "seed=2"]);
     assert!(code == Some(2) && err.contains("is a packing suite"), "{err}");
     // A pool that may launch only large machines packs few pods badly.

@@ -27,10 +27,17 @@ fn near(actual: f64, wanted: f64) {
 }
 
 #[test]
-fn the_terminal_table_answers_in_forty_lines() {
-    let table = terminal::table(&Summary::from_outcome(&synthetic::outcome()));
-    assert!(table.lines().count() <= 40 && table.lines().all(|line| line.chars().count() <= 100));
-    insta::assert_snapshot!("terminal_table", table);
+fn terminal_summary_answers_in_twenty_five_lines() {
+    let summary = Summary::from_outcome(&synthetic::outcome());
+    let brief = terminal::brief(&summary, None);
+    let before_warnings = brief.split("\n\n1 warning").next().unwrap();
+    assert!(before_warnings.lines().count() <= 25, "{brief}");
+    for width in [80, 60, 40] {
+        let narrow = terminal::brief(&summary, Some(width));
+        assert!(narrow.lines().all(|line| line.chars().count() <= width), "{narrow}");
+    }
+    insta::assert_snapshot!("terminal_brief", brief);
+    insta::assert_snapshot!("terminal_table", terminal::table(&summary));
 }
 
 #[test]
@@ -39,7 +46,7 @@ fn terminal_columns_stay_separate_for_large_counts() {
     summary.requests[0].completed = 1_234_567_890.0;
     summary.requests[0].unanswered = 12_345_678_901.0;
     let table = terminal::table(&summary);
-    assert!(table.contains("  42.0 ms 1,234,567,890 12,345,678,901\n"), "{table}");
+    assert!(table.contains("    42 ms 1,234,567,890 12,345,678,901\n"), "{table}");
 }
 
 #[test]
@@ -78,14 +85,14 @@ fn met_objective_excuses_only_its_metric() {
     summary.requests[0].dropped = 0.0;
     summary.requests.truncate(1);
     summary.availability.unavailable_pod_minutes = 13.0;
-    let headline = |summary: &Summary| answer(summary, "What broke").0;
+    let headline = |summary: &Summary| answer(summary, "Problems").0;
     assert_eq!(headline(&summary), "5 pods pending");
     summary.objectives.push(kept("pending_p99", "seconds"));
     assert_eq!(headline(&summary), "1,423,256 requests failed");
     summary.objectives.push(kept("request_p99", "seconds"));
     assert_eq!(headline(&summary), "13.0 pod-minutes missing");
     summary.objectives.push(kept("unavailable_pod_minutes", "pod-minutes"));
-    assert_eq!(headline(&summary), "Nothing");
+    assert_eq!(headline(&summary), "None");
     // Without any objective the worst is said as well.
     summary.objectives.clear();
     summary.pods.pending_at_end = 0;
@@ -104,9 +111,9 @@ fn no_missed_objective_is_left_out() {
         because: None,
     };
     summary.objectives = ["at_zero", "at_max", "pending_p95", "pending_p99", "request_p99"].map(missed).to_vec();
-    let (value, clauses) = answer(&summary, "What broke");
-    assert_eq!(value, "5 of 5 missed");
-    assert_eq!(clauses[3], "and 2 more: p99 wait for a node, p99 response time", "{clauses:?}");
+    let (value, clauses) = answer(&summary, "Problems");
+    assert_eq!(value, "5 of 5 objectives missed");
+    assert_eq!(clauses[3], "+ 2 more: pod wait p99, response time p99", "{clauses:?}");
 }
 
 #[test]
@@ -114,10 +121,10 @@ fn wait_summary_distinguishes_pods_created_before_warm_up() {
     let mut summary = Summary::from_outcome(&synthetic::outcome());
     summary.pods.wait_for_node = None;
     (summary.pods.created, summary.about.warm_up_seconds) = (38, Some(1_800.0));
-    let (value, clauses) = answer(&summary, "Who waited");
-    assert_eq!((value.as_str(), clauses[0].as_str()), ("Nobody", "no pod was created after the warm-up"));
+    let (value, clauses) = answer(&summary, "Wait time");
+    assert_eq!((value.as_str(), clauses[0].as_str()), ("None", "no pods were created after the warm-up"));
     summary.pods.created = 0;
-    assert_eq!(answer(&summary, "Who waited").1[0], "no pod was created");
+    assert_eq!(answer(&summary, "Wait time").1[0], "no pods were created");
 }
 
 #[test]
@@ -268,7 +275,7 @@ fn objectives_are_held_against_what_happened() {
         ]
     );
     let table = terminal::table(&summary);
-    assert!(table.contains("objective unavailable_pod_minutes met: 30.0 pod-minutes against at most 30.0"), "{table}");
+    assert!(table.contains("met      missing replicas     30.0 of 30.0 pod-minutes"), "{table}");
     let nothing = Summary::from_outcome(&synthetic::empty());
     assert_eq!(nothing.objectives.iter().map(|o| o.met).collect::<Vec<_>>(), [None, None, Some(true)]);
 }
@@ -547,8 +554,8 @@ fn fast_workload_does_not_excuse_unanswered_one() {
     outcome.requests[0].dropped = outcome.requests[0].completed;
     let (many, table) = judged(&outcome);
     assert_eq!((many.met, many.actual), (Some(false), few.actual));
-    let because = "50.0 % of the requests to web/frontend got no answer";
+    let because = "50.0% of requests to web/frontend were unanswered";
     assert_eq!(many.because.as_deref(), Some(because));
-    let line = table.lines().find(|line| line.contains("objective request_p99")).unwrap();
+    let line = table.lines().find(|line| line.contains("response time p99")).unwrap();
     assert!(line.contains("MISSED") && line.ends_with(because), "{line}");
 }

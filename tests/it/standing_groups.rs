@@ -138,11 +138,11 @@ fn drain_saves_only_if_autoscaler_removes_node() {
     assert_eq!(drained("", autoscaled, &["light"]), (0.192, vec![Value::Null]));
     // The group has three nodes and keeps one.
     let (saved, whys) = drained("", autoscaled, &["light", "busy", "kept"]);
-    assert_eq!(whys, [Value::Null, Value::Null, "node group workers has at least 1 node".into()]);
+    assert_eq!(whys, [Value::Null, Value::Null, "node group workers is at its minimum of 1 node".into()]);
     assert!((saved - 0.384).abs() < 1e-9, "{saved}");
     for (flags, image) in [("", "own"), (", --scale-down-enabled=false", autoscaled)] {
         let (saved, whys) = drained(flags, image, &["light"]);
-        let why = "node group workers keeps its size: nothing that the dump shows makes it smaller";
+        let why = "node group workers keeps its size: nothing in the dump scales it down";
         assert_eq!((saved, whys), (0.0, vec![why.into()]), "{flags} {image}");
     }
 }

@@ -35,14 +35,14 @@ fn setting_with_unscheduled_pods_is_never_cheapest() {
     assert!(results[0]["against_cheapest"].is_null());
     assert_eq!(json["cheapest_meeting_objectives"], 1);
     assert!(!json["front"].as_array().unwrap().contains(&0.into()));
-    let cell = "not comparable: 2 pods without a node (at best: 0)";
-    let sentence = "1 setting leaves pods without a node, or requests without an answer, that another setting does not: \
+    let cell = "not comparable: 2 pods unscheduled (lowest mean: 0)";
+    let sentence = "1 setting leaves unscheduled pods or unanswered requests that another setting does not: \
                     its cost is not comparable.";
     for text in [&out, &page] {
         assert!(text.contains(cell) && text.contains(sentence), "{text}");
     }
     assert!(page.contains("<td data-name=\"Policy\">") && page.contains("data-name=\"Cost\">"), "{page}");
-    assert!(page.contains("<circle class=\"undone\"") && page.contains("Hollow dots leave work undone"), "{page}");
+    assert!(page.contains("<circle class=\"undone\"") && page.contains("Hollow dots left work unfinished"), "{page}");
     let lines: Vec<&str> = csv.lines().collect();
     assert!(lines[0].ends_with(
         ",on_front,comparable,cost_low,cost_high,cost_against_cheapest,cost_against_cheapest_low,cost_against_cheapest_high"
@@ -57,14 +57,17 @@ fn setting_with_unscheduled_pods_is_never_cheapest() {
 fn settings_of_the_same_cost_have_no_winner() {
     let (out, json, page, _) = swept("objectives: {cost: 1}\n", &CAPPED);
     assert_eq!(json["not_told_apart"], serde_json::json!([2]));
-    let sentence = "None is clearly the cheapest that meets all objectives: policy karpenter, \
-                    NodePool[default].spec.limits.cpu=2 has the lowest mean, $0.0";
-    let rival = "Not told apart from it by cost: cpu=100, 0.0";
+    let sentence = "No setting is clearly the cheapest that meets all objectives. Lowest mean: policy karpenter, \
+                    NodePool[default].spec.limits.cpu=2, $0.0";
+    let rival = "Cost not significantly different: cpu=100, 0.0";
     for text in [&out, &page] {
         assert!(text.contains(sentence) && text.contains(rival), "{text}");
     }
-    assert!(out.contains("cpu=100, 0.0 %.\n"), "{out}");
-    assert!(page.contains("<circle class=\"best alike\"") && page.contains("dashed rings what is not told apart"));
+    assert!(out.contains("cpu=100, 0.0%.\n"), "{out}");
+    assert!(
+        page.contains("<circle class=\"best alike\"")
+            && page.contains("dashed rings mark settings not significantly different")
+    );
     // A mean and its reach have the same number of decimals.
     assert!(out.contains("$143.08 \u{b1} 0.84"), "{out}");
 }
@@ -77,10 +80,7 @@ fn sweep_metrics_have_intervals_unless_one_replication() {
     let spot = &json["results"][0]["figures"][0];
     assert!(spot["low"].as_f64() < spot["high"].as_f64(), "{spot}");
     assert!(out.contains(" \u{b1} 0.0") && out.contains("lowest mean"), "{out}");
-    assert!(
-        out.contains(": Cheapest: policy karpenter, ") && out.contains("The scenario states no objectives"),
-        "{out}"
-    );
+    assert!(out.contains(": Cheapest: policy karpenter, ") && out.contains("The scenario has no objectives"), "{out}");
     let against = &json["results"][1]["against_cheapest"]["relative"];
     let end = |name: &str| against[name].as_f64();
     let (mean, low, high) = (end("mean").unwrap(), end("low"), end("high"));
@@ -88,7 +88,7 @@ fn sweep_metrics_have_intervals_unless_one_replication() {
     assert!(low > Some(0.0) && shown.starts_with('+') && out.contains(&shown), "{against} {shown} {out}");
     let (out, json, page, _) = swept("", &["--set", types, "--replications", "1"]);
     assert!(json["results"][1]["against_cheapest"]["difference"]["low"].is_null());
-    let sentence = "One replication shows no interval: run more with --replications.";
+    let sentence = "One replication gives no confidence interval; use --replications to run more.";
     assert!(out.contains(sentence) && page.contains(sentence) && !out.contains('\u{b1}'), "{out}");
 }
 
@@ -96,9 +96,9 @@ fn sweep_metrics_have_intervals_unless_one_replication() {
 fn sweep_chart_labels_axes_and_units() {
     let (_, _, page, _) = swept("", &CAPPED);
     for words in [
-        "<h2>Cost of the run against pods wait for a node, p99</h2>",
+        "<h2>Cost of the run against pod wait for a node, p99</h2>",
         "text-anchor=\"middle\">Cost",
-        "text-anchor=\"middle\">Pods wait for a node, p99",
+        "text-anchor=\"middle\">Pod wait for a node, p99",
         "text-anchor=\"middle\">$0.",
     ] {
         assert!(page.contains(words), "{words}");

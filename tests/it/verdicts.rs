@@ -43,11 +43,11 @@ fn row<'t>(table: &'t str, label: &str) -> Vec<&'t str> {
 #[ignore = "slow: .ci/run slow-tests"]
 fn policy_with_unscheduled_pods_is_not_cheaper() {
     let (out, page) = compared(&place(POLICIES), &[]);
-    let sentence = "capped leaves 2 pods without a node (small: 0): its cost is not comparable.";
+    let sentence = "capped leaves 2 pods unscheduled (small: 0), so its cost is not comparable.";
     let verdict: Vec<&str> = out.lines().skip_while(|line| !line.ends_with(sentence)).collect();
     assert!(verdict.len() > 1 && verdict[1].starts_with("spot is "), "{out}");
     assert!(!out.contains("capped is ") && page.contains(sentence) && !page.contains("capped is "), "{out}");
-    assert_eq!(row(&out, "pods without a node at the end"), ["pods without a node at the end", "0", "0", "2"]);
+    assert_eq!(row(&out, "unscheduled pods at the end"), ["unscheduled pods at the end", "0", "0", "2"]);
     // How well a cost is known that says nothing is not worth a word.
     assert!(
         out.contains("\nThe cost difference is known to within ") && !out.contains("Cost differences are"),
@@ -55,7 +55,7 @@ fn policy_with_unscheduled_pods_is_not_cheaper() {
     );
     // Whichever is first: the one that does the work is not called dearer.
     let (out, _) = compared(&place(POLICIES), &["--policies", "capped,small", "--replications", "1"]);
-    assert!(out.contains("capped leaves 2 pods without a node (small: 0): its cost is not comparable.\n"), "{out}");
+    assert!(out.contains("capped leaves 2 pods unscheduled (small: 0), so its cost is not comparable.\n"), "{out}");
     assert!(!out.contains("small is ") && !out.contains("One replication"), "{out}");
 }
 
@@ -73,12 +73,12 @@ fn policy_with_waiting_messages_is_not_cheaper() {
     );
     let (out, _) = compared(&place, &[]);
     // Two workers take one of eight messages.
-    assert!(out.starts_with("orders: few leaves 8") && out.contains(" % of its messages waiting (many: 0"), "{out}");
+    assert!(out.starts_with("orders: few leaves 8") && out.contains("% of its messages unprocessed (many: 0"), "{out}");
     assert!(
-        out.contains(": its cost is not comparable.") && !out.contains("few is ") && !out.contains("few costs"),
+        out.contains(", so its cost is not comparable.") && !out.contains("few is ") && !out.contains("few costs"),
         "{out}"
     );
-    assert!(row(&out, "messages that waited at the end").len() == 3, "{out}");
+    assert!(row(&out, "messages left at the end").len() == 4, "{out}");
 }
 
 #[test]
@@ -109,10 +109,10 @@ fn one_seed_has_no_interval() {
         place.nodecast(&["diff", "scenario.yaml", "--set", edit, "--replications", "1", "--html", "one.html"]);
     assert_eq!(code, Some(0), "{err}");
     assert!(out.contains("\nbefore and after, 1 replication, seed 7\n"), "{out}");
-    assert!(out.contains("\nagainst before   ") && !out.contains("interval   "), "{out}");
+    assert!(out.contains("   change\n") && !out.contains("intervals have"), "{out}");
     let html = page("one.html");
-    assert!(html.contains("<h1>two-pods: before and after compared</h1>") && html.contains(", seed 7; every"));
-    let requested = html.lines().find(|line| line.contains("<td>CPU requested of capacity</td>") && line.contains('+'));
+    assert!(html.contains("<h1>two-pods: before and after compared</h1>") && html.contains(", seed 7; all"));
+    let requested = html.lines().find(|line| line.contains("<td>CPU capacity requested</td>") && line.contains('+'));
     assert!(requested.is_some_and(|line| line.contains(" points<")), "{requested:?}");
 }
 
@@ -126,9 +126,9 @@ fn check_lists_unevaluated_metrics_and_name_sources() {
     let (out, _, code) = check(&["--set", edit, "--junit", "moved.xml", "--markdown", "moved.md"]);
     assert_eq!(code, Some(1), "{out}");
     let launches = out.lines().find(|line| line.contains("  launches  ")).unwrap();
-    assert!(launches.ends_with("\u{2013}   not judged"), "{out}");
-    assert!(fs::read_to_string(place.path("moved.xml")).unwrap().contains("<skipped message=\"not judged\"/>"));
-    assert!(fs::read_to_string(place.path("moved.md")).unwrap().contains("| \u{2013} | not judged |"));
+    assert!(launches.ends_with("\u{2013}   not evaluated"), "{out}");
+    assert!(fs::read_to_string(place.path("moved.xml")).unwrap().contains("<skipped message=\"not evaluated\"/>"));
+    assert!(fs::read_to_string(place.path("moved.md")).unwrap().contains("| \u{2013} | not evaluated |"));
     fs::rename(place.path("scenario.yaml"), place.path("renamed.yaml")).unwrap();
     let (_, err, code) = check(&[]);
     assert_eq!(code, Some(2), "{err}");
@@ -140,10 +140,10 @@ fn check_lists_unevaluated_metrics_and_name_sources() {
 fn idle_autoscaler_is_named_in_verdict() {
     let (out, page) = compared(&place(POLICIES), &["--policies", "small,capped", "--replications", "1"]);
     let sentence = "capped launched no nodes with Karpenter, but small did";
-    assert!(out.contains(&format!("\nThis decides the answer: {sentence}")), "{out}");
+    assert!(out.contains(&format!("\nThis determines the result: {sentence}")), "{out}");
     assert!(out.contains(&format!("\n  {sentence}")) && page.contains(sentence), "{out}");
     let (out, _) = compared(&place(POLICIES), &["--policies", "small,spot", "--replications", "1"]);
-    assert!(!out.contains("launched no nodes") && !out.contains("decides the answer"), "{out}");
+    assert!(!out.contains("launched no nodes") && !out.contains("determines the result"), "{out}");
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn node_group_size_difference_is_named_as_decisive() {
     let (out, page) = compared(&place, &["--replications", "2"]);
     let sentence =
         "the policies have different node groups: full stays at 6 nodes under pools and may go down to 1 under groups";
-    assert!(out.contains(&format!("\nThis decides the answer: {sentence}.")), "{out}");
+    assert!(out.contains(&format!("\nThis determines the result: {sentence}.")), "{out}");
     assert!(out.contains(&format!("\n  {sentence}")) && page.contains(sentence), "{out}");
     // A group that both keep at one size makes no difference.
     with_groups("- {name: full, instanceTypes: [m5.large], min: 2, desired: 2, max: 8}\n");

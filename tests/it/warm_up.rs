@@ -90,12 +90,11 @@ fn pod_waiting_past_warm_up_counts_fully() {
 
 #[test]
 fn terminal_pages_and_comparisons_tell_of_it() {
-    let told =
-        "Warm-up of 5m 00s: replicas missing, waits, churn, changes of replicas and response times count after it;";
+    let told = "Warm-up 5m: excluded from waits, missing replicas, churn, replica changes, and response times;";
     let spaced = |text: &str| text.replace('\u{a0}', " ");
     let place = place("warm_up: 5m\n");
     let (_, out) = run(&place);
-    assert!(out.contains(told), "{out}");
+    assert!(out.contains("waits and churn exclude the 5m warm-up"), "{out}");
     let page = fs::read_to_string(place.path("here/report.html")).unwrap();
     assert!(spaced(&page).contains(told) && page.contains("\"warm_up\":3000"));
     assert!(page.contains("The grey band is the warm-up"));

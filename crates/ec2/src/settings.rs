@@ -65,7 +65,7 @@ impl CloudSettings {
             }
         };
         let capacity = match self.capacity {
-            CapacityModel::Infinite => "Every pool has as many instances as are asked for.",
+            CapacityModel::Infinite => "Every pool has unlimited capacity.",
             CapacityModel::Static => {
                 "Each Spot pool has a fixed number of instances, drawn by its interruption band and size, and none for a \
                  while after EC2 has reclaimed from it; On-Demand has no limit."
@@ -76,7 +76,7 @@ impl CloudSettings {
             }
         };
         let interruptions = match self.interruptions.exposure_hours {
-            None => "EC2 interrupts no Spot instance of its own accord.".to_owned(),
+            None => "No Spot interruptions, except those in `faults`.".to_owned(),
             Some(_) if self.capacity == CapacityModel::UpDown => {
                 "Spot instances are interrupted when their pool goes; how many is a draw by interruption band."
                     .to_owned()
@@ -95,7 +95,7 @@ impl CloudSettings {
         };
         let mut stated = vec![prices.to_owned(), capacity.to_owned(), interruptions];
         if self.price_errors == Some(true) {
-            stated.push("The level of Spot prices is off for each family by a draw from the error of the price data, the same for all policies of a seed.".to_owned());
+            stated.push("Spot prices per instance family include a random error drawn from the known error of the price data; all policies with the same seed get the same error.".to_owned());
         }
         if !self.traces.is_empty() {
             stated.push("Pools in the recorded traces have and lose what was recorded of them.".to_owned());

@@ -1,4 +1,4 @@
-//! The answers that come first, wherever people read them: what it costs, who waited, what broke, and what it rests on.
+//! The answers that come first, wherever people read them: cost, wait time, problems, and assumptions.
 //!
 //! What must not live here: how they are drawn (`page`, `markdown`).
 
@@ -102,50 +102,54 @@ fn cost(summary: &Summary) -> Answer {
     let cost = &summary.cost;
     let currency = &summary.about.currency;
     let money = |amount| format::money_in_short(currency, amount);
-    let idle = format!("{} of it for capacity that nobody requested", format::percent(cost.idle.share));
+    let idle = format!("{} is idle capacity", format::percent(cost.idle.share));
     let (Some(hour), Some(month)) = (cost.per_hour, cost.per_month) else {
         let value = Piece::Figure("cost.total", cost.total, money(cost.total));
-        return Answer::new("What it costs", value).say(currency).say(idle);
+        return Answer::new("Cost", value).say(currency).say(idle);
     };
     let span = format::span(summary.about.duration_seconds);
-    let value = Piece::Figure("cost.per_month", month, format!("{} a month", money(month)));
-    let off = cost.spot_range.filter(|_| cost.total > 0.0).map_or_else(String::new, |range| {
-        let of_month = |total: f64| month * total / cost.total;
-        let (low, high) = (of_month(range.total_low), of_month(range.total_high));
-        let interval_figure =
-            IntervalFigure { mean: month, low: Some(low), high: Some(high), ends: true, signed: false };
-        format!("{} if Spot prices are off", interval_figure.range(Measure::Money { currency, largest: month }))
-    });
-    Answer::new("What it costs", value)
+    let value = Piece::Figure("cost.per_month", month, format!("{} per month", money(month)));
+    let off =
+        spot_range(summary).map_or_else(String::new, |range| format!("{range} given Spot price error (p10 to p90)"));
+    Answer::new("Cost", value)
         .say(off)
         .with([
             Piece::Figure("cost.per_hour", hour, money(hour)),
             plain(" per hour, "),
             Piece::Figure("cost.total", cost.total, money(cost.total)),
-            plain(format!(" for the {span} simulated ({currency}; a month has 730 h)")),
+            plain(format!(" for {span} simulated ({currency}, 730 h per month)")),
         ])
         .say(idle)
+}
+
+/// The cost of a month at the tenth and at the ninetieth percentile of the error of Spot prices; `None` without one.
+pub(super) fn spot_range(summary: &Summary) -> Option<String> {
+    let (cost, currency) = (&summary.cost, &summary.about.currency);
+    let (range, month) = cost.spot_range.filter(|_| cost.total > 0.0).zip(cost.per_month)?;
+    let per_month = |total: f64| Some(month * total / cost.total);
+    let (low, high) = (per_month(range.total_low), per_month(range.total_high));
+    let interval_figure = IntervalFigure { mean: month, low, high, ends: true, signed: false };
+    Some(interval_figure.range(Measure::Money { currency, largest: month }))
 }
 
 fn waited(summary: &Summary) -> Answer {
     let Some(waits) = summary.pods.wait_for_node.as_ref() else {
         let none = if summary.pods.created > 0 && summary.about.warm_up_seconds.is_some() {
-            "no pod was created after the warm-up"
+            "no pods were created after the warm-up"
         } else {
-            "no pod was created"
+            "no pods were created"
         };
-        return response(Answer::new("Who waited", plain("Nobody")).say(none), summary);
+        return response(Answer::new("Wait time", plain("None")).say(none), summary);
     };
     let p99 = waits.p99_seconds;
     let value = Piece::Figure("pods.wait_for_node.p99_seconds", p99, format::span(p99));
-    let answer =
-        Answer::new("Who waited", value).say(format!("pods for a node, 99th percentile ({})", in_figures(waits)));
+    let answer = Answer::new("Wait time", value).say(format!("p99 pod wait for a node ({})", in_figures(waits)));
     response(answer, summary)
 }
 
 fn in_figures(spans: &Distribution) -> String {
     format!(
-        "p50 {}, p95 {}, longest {}",
+        "p50 {}, p95 {}, max {}",
         format::span(spans.p50_seconds),
         format::span(spans.p95_seconds),
         format::span(spans.max_seconds)
@@ -164,7 +168,7 @@ fn response(answer: Answer, summary: &Summary) -> Answer {
     let Some(figures) = summary.requests.iter().max_by(slowest) else { return answer };
     let which = match summary.requests.len() {
         1 => String::new(),
-        all => format!(", the slowest of {all}"),
+        all => format!(" (slowest of {all})"),
     };
     let of = |seconds| format::span_or_dash(seconds);
     let spans = format!("p50 {}, p99 {}", of(figures.p50_seconds), of(figures.p99_seconds));
@@ -184,20 +188,20 @@ pub(super) fn size_in_words(size: Option<Share>, summary: &Summary) -> String {
         let amount = format::money_among(&summary.about.currency, part.amount, summary.cost.total);
         format!("{amount} ({})", format::percent(part.share))
     };
-    size.map_or_else(|| "size not known".to_owned(), of_bill)
+    size.map_or_else(|| "size unknown".to_owned(), of_bill)
 }
 
-/// Objectives that are missed, replicas that were, pods that are left, requests that failed.
+/// Missed objectives, missing replicas, pending pods, and failed requests.
 fn broke(summary: &Summary) -> Answer {
     let objectives = &summary.objectives;
     let missed = objectives.iter().filter(|objective| objective.met == Some(false)).count();
     let pending = summary.pods.pending_at_end;
     let availability = &summary.availability;
     let value = match (objectives.len(), missed) {
-        (_, 0) => unjudged(summary).unwrap_or_else(|| "Nothing".to_owned()),
-        (all, missed) => format!("{missed} of {all} missed"),
+        (_, 0) => unjudged(summary).unwrap_or_else(|| "None".to_owned()),
+        (all, missed) => format!("{missed} of {all} objectives missed"),
     };
-    let mut answer = Answer::new("What broke", plain(value));
+    let mut answer = Answer::new("Problems", plain(value));
     let open: Vec<&ObjectiveResult> = objectives.iter().filter(|objective| objective.met != Some(true)).collect();
     let (named, rest) = open.split_at(open.len().min(NAMED_MAX));
     answer.clauses.extend(named.iter().map(|item| verdict(item)));
@@ -208,7 +212,7 @@ fn broke(summary: &Summary) -> Answer {
         .map(|objective| objective_name(&objective.name))
         .collect();
     if !kept.is_empty() {
-        answer = answer.with([Piece::Verdict(Some(true), "kept"), plain(format!(" {}", kept.join(", ")))]);
+        answer = answer.with([Piece::Verdict(Some(true), "met"), plain(format!(" {}", kept.join(", ")))]);
     }
     if let Some(share) = availability.unavailable_share {
         let missing = availability.unavailable_pod_minutes;
@@ -217,27 +221,30 @@ fn broke(summary: &Summary) -> Answer {
         let link = Piece::Link("replicas", "replicas".to_owned());
         answer = answer.with([
             link,
-            plain(" wanted and not Ready: "),
+            plain(" missing: "),
             figure,
-            plain(format!(", {}", format::percent(share))),
+            plain(format!(" ({} of desired)", format::percent(share))),
         ]);
     }
     if let Some(worst) = availability.worst().into_iter().find(|item| item.at_zero_seconds > 0.0) {
-        answer = answer.say(format!("none Ready: {}", worst.at_zero_words()));
+        answer = answer.say(format!("zero Ready replicas: {}", worst.at_zero_words()));
     }
     if pending > 0 && !objectives.is_empty() {
-        answer = answer.say(format!("{} without a node at the end", format::counted(pending, "pod", "pods")));
+        answer = answer.say(format!("{} unscheduled at the end", format::counted(pending, "pod", "pods")));
     }
     let limits: Vec<String> = summary.limits_reached.iter().map(|limit| limit.words()).collect();
     answer = answer.say(first_of("", &limits, "limits"));
     let full: Vec<String> = availability.full().iter().map(|autoscaler| autoscaler.words()).collect();
-    answer = answer.say(first_of("at the maximum: ", &full, "autoscalers"));
+    answer = answer.say(first_of("at max replicas: ", &full, "autoscalers"));
     let failed: Vec<_> =
         summary.requests.iter().filter_map(|request| Some((&request.workload, request.failed()?))).collect();
     answer.say(failed.first().map_or_else(String::new, |(workload, what)| match failed.len() - 1 {
         0 => format!("{workload}: {what}"),
         others => {
-            format!("{workload}: {what}; {} more with some", format::counted(others as u64, "workload", "workloads"))
+            format!(
+                "{workload}: {what}; {} had failures too",
+                format::counted(others as u64, "other workload", "other workloads")
+            )
         }
     }))
 }
@@ -288,20 +295,20 @@ fn and_more(rest: &[&ObjectiveResult]) -> String {
         return String::new();
     }
     let names: Vec<&str> = rest.iter().map(|item| objective_name(&item.name)).collect();
-    format!("and {} more: {}", rest.len(), names.join(", "))
+    format!("+ {} more: {}", rest.len(), names.join(", "))
 }
 
 fn verdict(objective: &ObjectiveResult) -> Vec<Piece> {
     let word = match objective.met {
-        Some(true) => "kept",
+        Some(true) => "met",
         Some(false) => "missed",
-        None => "nothing measured",
+        None => "no data",
     };
     let value = |value| format::objective(&objective.unit, value);
     let limit = value(objective.limit);
     let against = match objective.actual {
-        Some(actual) => format!("{} against at most {limit}", value(actual)),
-        None => format!("at most {limit} wanted"),
+        Some(actual) => format!("{}, limit {limit}", value(actual)),
+        None => format!("limit {limit}"),
     };
     let because = objective.because.as_ref().map_or_else(String::new, |because| format!(" ({because})"));
     vec![
@@ -310,27 +317,28 @@ fn verdict(objective: &ObjectiveResult) -> Vec<Piece> {
     ]
 }
 
-fn objective_name(name: &str) -> &str {
+/// The name of an objective for people.
+pub(super) fn objective_name(name: &str) -> &str {
     match name {
-        "unavailable_pod_minutes" => "replicas wanted and not Ready",
-        "at_zero" => "a workload without a Ready replica",
-        "at_max" => "an autoscaler at its maximum",
-        "pending_p95" => "p95 wait for a node",
-        "pending_p99" => "p99 wait for a node",
-        "request_p99" => "p99 response time",
-        "cost" => "cost of the run",
+        "unavailable_pod_minutes" => "missing replicas",
+        "at_zero" => "zero Ready replicas",
+        "at_max" => "at max replicas",
+        "pending_p95" => "pod wait p95",
+        "pending_p99" => "pod wait p99",
+        "request_p99" => "response time p99",
+        "cost" => "cost",
         other => other,
     }
 }
 
-/// Prices, load and start; and what the program is not sure of.
+/// Assumptions, price quality, and warnings.
 fn rests_on(summary: &Summary) -> Answer {
     let count = summary.about.assumptions.len() as u64;
     let unconfirmed = &summary.cost.unconfirmed;
     let share = Piece::Figure("cost.unconfirmed.share", unconfirmed.share, format::percent(unconfirmed.share));
     let value = Piece::Link("assumptions", format::counted(count, "assumption", "assumptions"));
-    let answer = Answer::new("What it rests on", value)
-        .with([share, plain(format!(" of the bill at estimated prices (prices of {})", summary.about.price_date))])
+    let answer = Answer::new("Assumptions", value)
+        .with([share, plain(format!(" of the cost uses estimated prices (price data: {})", summary.about.price_date))])
         .say(summary.about.calibration.as_ref().map_or_else(String::new, Calibrated::in_short));
     let largest = summary.about.sized_assumptions().into_iter().take(NAMED_MAX);
     let answer = largest.fold(answer, |answer, (text, size)| {

@@ -110,7 +110,7 @@ impl<'c> Axis<'c> {
                 };
                 format!("{sign}{}", with_decimals(size, decimals))
             }
-            Measure::Share => format!("{} %", with_decimals(size * 100.0, decimals(step * 100.0))),
+            Measure::Share => format!("{}%", with_decimals(size * 100.0, decimals(step * 100.0))),
             Measure::Points => format!("{} points", with_decimals(size * 100.0, decimals(step * 100.0))),
             Measure::Count => with_decimals(size, decimals(step)),
             Measure::Seconds => self.time(size, step),
@@ -129,9 +129,10 @@ impl<'c> Axis<'c> {
         }
         let all = libm::round(seconds) as i64;
         let parts = [(all / 86_400, "d"), (all / 3_600 % 24, "h"), (all / 60 % 60, "m"), (all % 60, "s")];
-        let said: Vec<String> =
-            parts.iter().filter(|(count, _)| *count > 0).map(|(count, unit)| format!("{count}{unit}")).collect();
-        if said.is_empty() { "0".to_owned() } else { said.join(" ") }
+        let label = parts.iter().filter(|(count, _)| *count > 0).fold(String::new(), |label, (count, unit)| {
+            if label.is_empty() { format!("{count}{unit}") } else { format!("{label}{count:02}{unit}") }
+        });
+        if label.is_empty() { "0".to_owned() } else { label }
     }
 
     /// The unit of the axis, for its title.
@@ -178,13 +179,13 @@ mod tests {
     #[test]
     fn labels_have_the_digits_of_the_step() {
         assert_eq!(labels(Measure::Seconds, 60.05, 60.55), ["60.2 s", "60.4 s"]);
-        assert_eq!(labels(Measure::Seconds, 56.6, 65.3), ["1m", "1m 5s"]);
+        assert_eq!(labels(Measure::Seconds, 56.6, 65.3), ["1m", "1m05s"]);
         assert_eq!(labels(Measure::Seconds, 0.0, 900.0), ["0", "5m", "10m", "15m"]);
         assert_eq!(labels(Measure::Seconds, 0.0, 0.05), ["0 ms", "20 ms", "40 ms"]);
         assert_eq!(labels(Measure::Seconds, 5_400.0, 16_000.0), ["2h", "3h", "4h"]);
         assert_eq!(labels(EUROS, 442.69, 505.71), ["\u{a5}460", "\u{a5}480", "\u{a5}500"]);
         assert_eq!(labels(EUROS, 1.71, 1.74), ["\u{a5}1.71", "\u{a5}1.72", "\u{a5}1.73", "\u{a5}1.74"]);
-        assert_eq!(labels(Measure::Share, -0.1, 0.4), ["0 %", "20 %", "40 %"]);
+        assert_eq!(labels(Measure::Share, -0.1, 0.4), ["0%", "20%", "40%"]);
         assert_eq!(labels(Measure::Count, 8.2, 10.1), ["9", "10"]);
         assert_eq!(labels(Measure::Points, -0.011, -0.002)[0], "\u{2212}1.00 points");
     }

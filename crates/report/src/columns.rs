@@ -205,10 +205,15 @@ fn folded_at(line: &str, width: usize) -> Vec<String> {
     if display_width(line) <= width {
         return vec![line.to_owned()];
     }
+    let indent = line.len() - line.trim_start_matches(' ').len();
+    folded_with(line, width, &format!("{}{FURTHER}", &line[..indent]))
+}
+
+/// A line in lines of at most `width` characters, broken between words, with `further` before all but the first.
+pub(crate) fn folded_with(line: &str, width: usize, further: &str) -> Vec<String> {
     let text = line.trim_start_matches(' ');
     let indent = &line[..line.len() - text.len()];
-    let further = format!("{indent}{FURTHER}");
-    let options = between_words(width).initial_indent(indent).subsequent_indent(&further);
+    let options = between_words(width).initial_indent(indent).subsequent_indent(further);
     textwrap::wrap(text, options).into_iter().map(String::from).collect()
 }
 

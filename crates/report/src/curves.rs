@@ -194,7 +194,7 @@ pub(super) fn replicas_and_load(outcome: &Outcome, shown: &[usize]) -> Vec<Panel
     let curves = wanted.into_iter().zip(ready).zip(served);
     for ((color, &position), ((wanted, ready), served)) in shown.iter().enumerate().zip(curves) {
         let name = name_at(outcome, position);
-        replicas.series.push(Series::steps(format!("{name} wanted"), color, wanted).faint());
+        replicas.series.push(Series::steps(format!("{name} desired"), color, wanted).faint());
         replicas.series.push(Series::steps(format!("{name} ready"), color, ready));
         load.series.push(Series::line(format!("{name} served"), color, served));
     }
@@ -225,7 +225,7 @@ fn color_of(colors: &BTreeMap<WorkloadId, usize>, workload: WorkloadId) -> usize
 
 /// Messages that wait, and how fast they come and go, of the first queues, in the colours of the workloads that take them.
 pub(super) fn queues(outcome: &Outcome, most: usize) -> Vec<Panel> {
-    let mut waiting = Panel::amounts("messages waiting");
+    let mut waiting = Panel::amounts("queued messages");
     let mut rates = Panel::amounts("messages per second");
     let colors = workload_colors(outcome);
     for (position, queue) in outcome.queues.iter().enumerate().take(most) {
@@ -236,8 +236,8 @@ pub(super) fn queues(outcome: &Outcome, most: usize) -> Vec<Panel> {
         waiting.series.push(Series::line(queue.name.clone(), color, of(|queue| queue.waiting)));
         rates
             .series
-            .push(Series::steps(format!("{} arrives", queue.name), color, of(|queue| queue.arrival_rate)).faint());
-        rates.series.push(Series::line(format!("{} worked off", queue.name), color, of(|queue| queue.throughput)));
+            .push(Series::steps(format!("{} arriving", queue.name), color, of(|queue| queue.arrival_rate)).faint());
+        rates.series.push(Series::line(format!("{} processed", queue.name), color, of(|queue| queue.throughput)));
     }
     vec![waiting, rates]
 }
@@ -266,7 +266,7 @@ pub(super) fn pods_waiting(outcome: &Outcome) -> Series {
 }
 
 fn waiting(points: Vec<Point>) -> Series {
-    Series::steps("Wait for a node", 4, points)
+    Series::steps("Waiting for a node", 4, points)
 }
 
 /// From when until when a pod waits for a node.

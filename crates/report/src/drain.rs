@@ -196,45 +196,43 @@ impl DrainAnswer {
         ];
         let moves: Vec<String> = all.into_iter().filter(|(count, _)| *count > 0).map(|(_, words)| words).collect();
         let moves = if moves.is_empty() { "no pods".to_owned() } else { moves.join(", ") };
-        let _ = writeln!(text, "drain of {}: {moves}", names.join(", "));
+        let _ = writeln!(text, "drain {}: {moves}", names.join(", "));
         let _ = writeln!(text, "by {}", karpenter_label(&self.karpenter, &self.karpenter_source, &self.feature_gates));
-        let before = self
-            .per_hour
-            .map_or_else(|| "at prices that are not known".to_owned(), |per_hour| money(currency, per_hour));
+        let before = self.per_hour.map_or_else(|| "unknown price".to_owned(), |per_hour| money(currency, per_hour));
         let launched = match self.launched_per_hour {
-            cost if cost > 0.0 => format!("new nodes cost {} an hour", money(currency, cost)),
-            _ => "nothing is launched".to_owned(),
+            cost if cost > 0.0 => format!("{} launched", money(currency, cost)),
+            _ => "nothing launched".to_owned(),
         };
-        let _ = write!(text, "an hour of what goes: {before}; {launched}");
+        let _ = write!(text, "cost per hour: {before} removed, {launched}");
         if let Some(before) = self.per_hour {
-            let _ = write!(text, "; a month {}", money(currency, (self.launched_per_hour - before) * HOURS_OF_MONTH));
+            let _ = write!(text, "; {} per month", money(currency, (self.launched_per_hour - before) * HOURS_OF_MONTH));
         }
         text.push_str(&self.who_stays());
         text.push('\n');
         let _ = writeln!(
             text,
-            "each round of evictions takes up to {}, the longest grace period",
+            "each round of evictions takes up to {} (longest terminationGracePeriodSeconds)",
             span(self.longest_grace_seconds)
         );
         for budget in &self.budgets {
             let rounds = match budget.rounds {
-                None => "it never lets one go: the drain does not end".to_owned(),
+                None => "it never allows a disruption, so the drain does not finish".to_owned(),
                 Some(rounds) if budget.allowed <= 0 => {
-                    format!("once all that it protects are Ready, {}", counted(rounds as u64, "round", "rounds"))
+                    format!("{} after all its pods are Ready", counted(rounds as u64, "round", "rounds"))
                 }
-                Some(1) => "all go at once".to_owned(),
-                Some(rounds) => format!("{rounds} rounds, each once the pods before are Ready elsewhere"),
+                Some(1) => "all evicted at once".to_owned(),
+                Some(rounds) => format!("{rounds} rounds; each waits until the evicted pods are Ready elsewhere"),
             };
             let _ = writeln!(
                 text,
-                "budget {} protects {} of them and lets {} go now: {rounds}",
+                "PodDisruptionBudget {} covers {} of these pods, allows {} now: {rounds}",
                 budget.name, budget.pods, budget.allowed
             );
         }
         for (position, launch) in self.launches.iter().enumerate() {
             let _ = writeln!(
                 text,
-                "new node {} of NodePool {}: from {} at {} an hour, for {}",
+                "new node {} of NodePool {}: from {} at {}/h, for {}",
                 position + 1,
                 launch.node_pool,
                 launch.instance_type,
@@ -262,7 +260,11 @@ impl DrainAnswer {
         let kept = self.kept();
         if !kept.is_empty() {
             let (whose, stay) = if kept.len() == 1 { ("its pods", "stays") } else { ("their pods", "stay") };
-            let _ = write!(text, " if all went; but {} {stay}, as budgets never let {whose} go", kept.join(", "));
+            let _ = write!(
+                text,
+                " if all nodes could be drained; {} {stay} because PodDisruptionBudgets never allow eviction of {whose}",
+                kept.join(", ")
+            );
         }
         let mut left: Vec<(&str, Vec<&str>)> = Vec::new();
         for node in &self.nodes {
@@ -273,8 +275,8 @@ impl DrainAnswer {
             }
         }
         for (why, names) in left {
-            let saves = if names.len() == 1 { "stays and saves" } else { "stay and save" };
-            let _ = write!(text, "; {} {saves} nothing, as {why}", names.join(", "));
+            let saves = if names.len() == 1 { "stays, so it saves" } else { "stay, so they save" };
+            let _ = write!(text, "; {} {saves} nothing: {why}", names.join(", "));
         }
         text
     }
@@ -300,20 +302,20 @@ impl MovedPod {
         let blocked = match (self.evictable_now, self.budgets.is_empty()) {
             (true, _) => String::new(),
             (false, true) => "; not evictable now".to_owned(),
-            (false, false) => format!("; not evictable now, by {}", self.budgets.join(", ")),
+            (false, false) => format!("; eviction blocked now by {}", self.budgets.join(", ")),
         };
         format!("  {} from {}: {to}{because}{blocked}", self.pod, self.from)
     }
 }
 
-/// What the nodes cost an hour that do not stay empty.
+/// The cost per hour of the nodes that do not stay.
 fn saved(nodes: &[DrainedNode]) -> Option<f64> {
     let mut going = nodes.iter().filter(|node| node.stays_because.is_none());
     // An empty sum of floating-point numbers is −0.
     going.try_fold(0.0, |sum, node| Some(sum + node.per_hour?))
 }
 
-/// Why a drained node of Karpenter's is there still, or again, once all pods have left it.
+/// Why a drained node of Karpenter still exists, or is created again, after all pods have left it.
 ///
 /// Source: Karpenter core v1.13 `pkg/controllers/disruption/emptiness.go`, `ShouldDisrupt`; `pkg/controllers/state/statenode.go`,
 /// `ValidateNodeDisruptable`; `pkg/controllers/static/provisioning/controller.go`, `Reconcile`.
@@ -325,11 +327,11 @@ fn why_empty_stays(question: &PackingQuestion, node: &NodeObject) -> Option<Stri
         return Some(format!("NodePool {name} keeps {}", counted(u64::from(replicas), "node", "nodes")));
     }
     if pool.disruption.consolidate_after.is_none() {
-        return Some(format!("NodePool {name} never consolidates: it stands empty until somebody deletes it"));
+        return Some(format!("NodePool {name} never consolidates, so the empty node stays until you delete it"));
     }
     let protects = |value: &Symbol| !behaviour.node_annotation_is_true || *value == well_known::TRUE;
     let protected = node.annotations.get(well_known::DO_NOT_DISRUPT).filter(protects);
-    protected.map(|_| "its annotation `karpenter.sh/do-not-disrupt` keeps it until somebody deletes it".to_owned())
+    protected.map(|_| "annotation `karpenter.sh/do-not-disrupt` keeps it until you delete the node".to_owned())
 }
 
 /// Why a drained node of no NodePool is there still, or again: only the Cluster Autoscaler makes a group smaller, by one node at a time down
@@ -345,19 +347,18 @@ fn why_group_keeps<'r>(
     let NodeOrigin::NodeGroup(group) = state.origin else { return None };
     let Some(room) = room else {
         return Some(match state.labels.get(well_known::EKS_NODEGROUP) {
-            Some(_) => format!("node group {group} keeps its size: nothing that the dump shows makes it smaller"),
-            None => "it belongs to no NodePool and to no known node group: nothing that the dump shows removes it"
-                .to_owned(),
+            Some(_) => format!("node group {group} keeps its size: nothing in the dump scales it down"),
+            None => "it belongs to no NodePool or known node group: nothing in the dump removes it".to_owned(),
         });
     };
     let disabled = Symbol::existing(SCALE_DOWN_DISABLED).and_then(|key| node_object.annotations.get(key));
     if disabled == Some(well_known::TRUE) {
-        return Some(format!("its annotation `{SCALE_DOWN_DISABLED}` keeps it from the Cluster Autoscaler"));
+        return Some(format!("annotation `{SCALE_DOWN_DISABLED}` stops the Cluster Autoscaler from removing it"));
     }
     let taken = taken.entry(&room.group).or_default();
     if room.nodes - *taken <= room.least {
         let least = counted(room.least.max(0).unsigned_abs(), "node", "nodes");
-        return Some(format!("node group {} has at least {least}", room.group));
+        return Some(format!("node group {} is at its minimum of {least}", room.group));
     }
     *taken += 1;
     None

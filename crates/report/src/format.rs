@@ -15,7 +15,7 @@ use crate::domain::{Currency, SimTime};
 /// The sign of a number below zero, for people; tables for programs have a hyphen.
 const MINUS: &str = "\u{2212}";
 
-/// A span for people, to three or four digits: `0.4 ms`, `250 ms`, `12.3 s`, `4m 05s`, `2h 03m`, `3d 04h`.
+/// A duration for people, to three or four digits and without parts that are zero: `0.4 ms`, `250 ms`, `12.3 s`, `4m05s`, `2h03m`, `3d`.
 pub fn span(seconds: f64) -> String {
     if seconds < 0.0 {
         return negative(&span(-seconds));
@@ -23,9 +23,9 @@ pub fn span(seconds: f64) -> String {
     match seconds {
         0.0 => "0 s".to_owned(),
         s if s < 0.000_999_5 => format!("{:.2} ms", s * 1e3),
-        s if s < 0.099_95 => format!("{:.1} ms", s * 1e3),
+        s if s < 0.099_95 => format!("{} ms", whole_or_tenths(s * 1e3)),
         s if s < 0.999_5 => format!("{:.0} ms", s * 1e3),
-        s if s < 59.95 => format!("{s:.1} s"),
+        s if s < 59.95 => format!("{} s", whole_or_tenths(s)),
         s => long_span(libm::round(s) as i64),
     }
 }
@@ -50,8 +50,8 @@ pub fn is_zero(text: &str) -> bool {
 pub fn warm_up(seconds: Option<f64>) -> Option<String> {
     let first = span(seconds?);
     Some(format!(
-        "Warm-up of {first}: replicas missing, waits, churn, changes of replicas and response times count after it; cost, numbers of nodes and their \
-         use are of the whole run."
+        "Warm-up {first}: excluded from waits, missing replicas, churn, replica changes, and response times; included in cost and node \
+         counts."
     ))
 }
 
@@ -64,12 +64,23 @@ fn long_span(seconds: i64) -> String {
     let minutes = (seconds + 30) / 60;
     let hours = (seconds + 1_800) / 3_600;
     if seconds < 3_600 {
-        format!("{}m {:02}s", seconds / 60, seconds % 60)
+        two_parts((seconds / 60, "m"), (seconds % 60, "s"))
     } else if minutes < 48 * 60 {
-        format!("{}h {:02}m", minutes / 60, minutes % 60)
+        two_parts((minutes / 60, "h"), (minutes % 60, "m"))
     } else {
-        format!("{}d {:02}h", hours / 24, hours % 24)
+        two_parts((hours / 24, "d"), (hours % 24, "h"))
     }
+}
+
+/// A duration in two units, the second left out if it is zero: `4m05s`, `4m`.
+fn two_parts((large, unit): (i64, &str), (small, smaller): (i64, &str)) -> String {
+    if small == 0 { format!("{large}{unit}") } else { format!("{large}{unit}{small:02}{smaller}") }
+}
+
+/// A number to one decimal, without it if it is zero.
+fn whole_or_tenths(number: f64) -> String {
+    let text = format!("{number:.1}");
+    text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
 }
 
 /// The unit of an objective that is a span of time.
@@ -124,9 +135,9 @@ pub fn hourly(currency: Currency, per_hour: f64) -> String {
     if per_hour > 0.0 && per_hour < 0.000_05 { format!("{}{per_hour:.9}", currency.sign()) } else { cents }
 }
 
-/// A share as a percentage: `12.3 %`.
+/// A share as a percentage: `12.3%`.
 pub fn percent(share: f64) -> String {
-    let text = format!("{} %", grouped(&format!("{:.1}", share.abs() * 100.0)));
+    let text = format!("{}%", grouped(&format!("{:.1}", share.abs() * 100.0)));
     if share < 0.0 { negative(&text) } else { text }
 }
 
@@ -244,17 +255,17 @@ pub fn instant_for_people(instant: &str) -> String {
     format!("{} UTC", text.replace('T', " "))
 }
 
-/// An instant of a run that began at `start`, as people read it: `1h 00m after the start (14:42)`, with the day where the run
+/// An instant of a run that began at `start`, as people read it: `1h after start (14:42)`, with the day where the run
 /// has several, `dated`.
 pub fn moment(start: Timestamp, instant: SimTime, dated: bool) -> String {
     let since = span(instant.as_secs_f64());
     let Ok(time) = start.checked_add(SignedDuration::from_micros(instant.as_micros())) else {
-        return format!("{since} after the start");
+        return format!("{since} after start");
     };
     let time = time.to_zoned(jiff::tz::TimeZone::UTC);
     let day = if dated { "%-d %b " } else { "" };
     let clock = if time.second() == 0 { "%H:%M" } else { "%H:%M:%S" };
-    format!("{since} after the start ({})", time.strftime(&format!("{day}{clock}")))
+    format!("{since} after start ({})", time.strftime(&format!("{day}{clock}")))
 }
 
 /// Turns instants of a run into calendar time.
@@ -304,14 +315,16 @@ mod tests {
             (0.000_41, "0.41 ms"),
             (0.0123, "12.3 ms"),
             (0.25, "250 ms"),
-            (0.999_6, "1.0 s"),
+            (0.02, "20 ms"),
+            (0.999_6, "1 s"),
             (12.34, "12.3 s"),
-            (59.96, "1m 00s"),
-            (245.0, "4m 05s"),
-            (3_599.7, "1h 00m"),
-            (7_380.0, "2h 03m"),
-            (273_600.0, "3d 04h"),
-            (-2.0, "\u{2212}2.0 s"),
+            (59.96, "1m"),
+            (245.0, "4m05s"),
+            (3_599.7, "1h"),
+            (7_380.0, "2h03m"),
+            (259_200.0, "3d"),
+            (273_600.0, "3d04h"),
+            (-2.0, "\u{2212}2 s"),
         ];
         for (seconds, text) in cases {
             assert_eq!(span(seconds), text, "{seconds}");
@@ -328,9 +341,9 @@ mod tests {
             ["$1,682", "$100", "$5.50", "\u{2212}$0.0416"]
         );
         assert_eq!(money("CNY", -12.5), "\u{2212}¥12.50");
-        assert_eq!([percent(0.1234), percent(-0.5), percent(12.5)], ["12.3 %", "\u{2212}50.0 %", "1,250.0 %"]);
+        assert_eq!([percent(0.1234), percent(-0.5), percent(12.5)], ["12.3%", "\u{2212}50.0%", "1,250.0%"]);
         assert_eq!(grouped("-123"), "-123");
-        assert_eq!([percent(-0.000_1), money("USD", -0.000_01), span(-1e-9)], ["0.0 %", "$0.0000", "0.00 ms"]);
+        assert_eq!([percent(-0.000_1), money("USD", -0.000_01), span(-1e-9)], ["0.0%", "$0.0000", "0.00 ms"]);
         assert_eq!([0.004, 0.2, 1.4, 120.0].map(per_day), ["0.00", "0.2", "1", "120"]);
         assert_eq!(counted(1, "node", "nodes"), "1 node");
         assert_eq!(counted(2_000, "node", "nodes"), "2,000 nodes");
@@ -354,9 +367,9 @@ mod tests {
     fn a_moment_has_its_span_and_its_clock() {
         let start = "2026-11-27T13:42:00Z".parse().unwrap();
         let at = |seconds: i64, dated| moment(start, SimTime::from_micros(seconds * 1_000_000), dated);
-        assert_eq!(at(3_600, false), "1h 00m after the start (14:42)");
-        assert_eq!(at(1, false), "1.0 s after the start (13:42:01)");
-        assert_eq!(at(86_400, true), "24h 00m after the start (28 Nov 13:42)");
+        assert_eq!(at(3_600, false), "1h after start (14:42)");
+        assert_eq!(at(1, false), "1 s after start (13:42:01)");
+        assert_eq!(at(86_400, true), "24h after start (28 Nov 13:42)");
     }
 
     #[test]

@@ -29,8 +29,8 @@ pub fn text(about: &About, width: Option<usize>) -> String {
     if !about.missing.is_empty() {
         text.push('\n');
         for item in &about.missing {
-            let _ = writeln!(text, "missing: {}, which would tell {}", item.quantity, item.tells);
-            let _ = writeln!(text, "  from now on: {}", item.remedy);
+            let _ = writeln!(text, "missing: {} (needed for {})", item.quantity, item.tells);
+            let _ = writeln!(text, "  to collect it: {}", item.remedy);
         }
     }
     figures(&about.figures, width, &mut text);
@@ -58,7 +58,7 @@ fn figures(figures: &Figures, width: Option<usize>, text: &mut String) {
     if let Some(hours) = figures.node_hours.filter(|hours| *hours > 0.0) {
         let spot = figures.spot_node_hours.unwrap_or(0.0);
         let most = figures.nodes_max.unwrap_or(0);
-        lines.push(format!("nodes: {hours:.1} node-hours, {spot:.1} of them Spot; {most} at most"));
+        lines.push(format!("nodes: {hours:.1} node-hours ({spot:.1} Spot), peak {most}"));
     }
     if let Some(launches) = figures.launches {
         let ends: Vec<String> = figures
@@ -75,12 +75,12 @@ fn figures(figures: &Figures, width: Option<usize>, text: &mut String) {
         .filter_map(|stage| Some(format!("{} {}", stage.stage, span(stage.mean_seconds.or(stage.median_seconds)?))))
         .collect();
     if !stages.is_empty() {
-        lines.push(format!("a launch, from its claim on: {}", stages.join(", ")));
+        lines.push(format!("launch phases, from NodeClaim creation: {}", stages.join(", ")));
     }
     if let Some(waits) = &figures.waits {
         let pods = counted(waits.pods, "pod", "pods");
         lines.push(format!(
-            "waits for a node: p50 {}, p99 {} of {pods}, to the second",
+            "pod wait for a node: p50 {}, p99 {} over {pods}, 1 s resolution",
             span(waits.p50_seconds),
             span(waits.p99_seconds)
         ));

@@ -351,7 +351,7 @@ fn pending(pass: &SinglePass<'_>) -> Vec<PendingGroup> {
     }
     for (claim, request) in pass.plan.claims.iter().zip(&pass.launches) {
         if let Err(error) = request {
-            let line = format!("{}: the launch would fail: {error}", claim.node_pool);
+            let line = format!("{}: launch would fail: {error}", claim.node_pool);
             reasons.extend(claim.pods.iter().map(|&pod| (pass.asked[pod], vec![line.clone()])));
         }
     }

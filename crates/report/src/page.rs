@@ -41,7 +41,7 @@ pub fn render(outcome: &Outcome, summary: &Summary, plots: &Plots, command: &str
         sections::cost(page, summary);
         sections::bill(page, outcome);
     });
-    fold(&mut page, ("waiting", "Waiting and availability", short::waiting(summary)), |page| {
+    fold(&mut page, ("waiting", "Wait times and availability", short::waiting(summary)), |page| {
         sections::waiting(page, summary);
         sections::reached_limits(page, summary);
         sections::control_plane(page, summary);
@@ -58,7 +58,7 @@ pub fn render(outcome: &Outcome, summary: &Summary, plots: &Plots, command: &str
         sections::scaling(page, summary);
         sections::vertical(page, summary);
     });
-    fold(&mut page, ("rests-on", "What it rests on", short::rests_on(summary)), |page| {
+    fold(&mut page, ("rests-on", "Assumptions and warnings", short::rests_on(summary)), |page| {
         sections::warnings(page, summary);
         sections::assumptions(page, summary);
     });

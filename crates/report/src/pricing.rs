@@ -92,11 +92,11 @@ impl From<Gpu> for GpuFigure {
 /// A band of the Spot Instance Advisor in words.
 fn band_in_words(band: u8) -> &'static str {
     match band {
-        0 => "under 5 %",
-        1 => "5 to 10 %",
-        2 => "10 to 15 %",
-        3 => "15 to 20 %",
-        _ => "over 20 %",
+        0 => "under 5%",
+        1 => "5 to 10%",
+        2 => "10 to 15%",
+        3 => "15 to 20%",
+        _ => "over 20%",
     }
 }
 

@@ -11,6 +11,43 @@ const WIDTHS: [usize; 7] = [LABEL, 9, 8, 8, 8, 10, 10];
 /// Characters of a name in a terminal.
 pub(crate) const LABEL: usize = 21;
 
+/// Percentiles of one kind of wait, as the summary shows them.
+#[derive(Debug)]
+pub(crate) struct Wait {
+    name: String,
+    percentiles: [Option<f64>; 3],
+    max: Option<f64>,
+    count: f64,
+}
+
+impl Wait {
+    pub(crate) fn from_distribution(name: String, spans: &Distribution) -> Self {
+        let percentiles = [spans.p50_seconds, spans.p95_seconds, spans.p99_seconds].map(Some);
+        Self { name, percentiles, max: Some(spans.max_seconds), count: spans.count as f64 }
+    }
+
+    pub(crate) fn from_requests(name: String, requests: &RequestFigures) -> Self {
+        let percentiles = [requests.p50_seconds, requests.p95_seconds, requests.p99_seconds];
+        Self { name, percentiles, max: None, count: requests.completed }
+    }
+}
+
+/// Waits of pods and response times.
+pub(crate) fn waits(rows: Vec<Wait>) -> Table {
+    let seconds = |seconds: Option<f64>| seconds.map(Figure::seconds);
+    Rows::new(rows)
+        .text("Wait time", |wait| wait.name.clone())
+        .number("p50", |wait| seconds(wait.percentiles[0]))
+        .number("p95", |wait| seconds(wait.percentiles[1]))
+        .number("p99", |wait| seconds(wait.percentiles[2]))
+        .number("max", |wait| seconds(wait.max))
+        .number("count", |wait| Figure::whole(wait.count))
+        .missing("")
+        .gap(1)
+        .widths(&[23, 8, 8, 8, 8, 11])
+        .into()
+}
+
 /// A name, its spans of time, and what else a table shows of them.
 type Spans<'s, R> = (String, &'s Distribution, R);
 
@@ -22,7 +59,7 @@ pub(crate) fn spans<'s, R>(header: &str, all: impl IntoIterator<Item = Spans<'s,
         .number("p50", |(_, spans, _)| Figure::seconds(spans.p50_seconds))
         .number("p95", |(_, spans, _)| Figure::seconds(spans.p95_seconds))
         .number("p99", |(_, spans, _)| Figure::seconds(spans.p99_seconds))
-        .number("longest", |(_, spans, _)| Figure::seconds(spans.max_seconds))
+        .number("max", |(_, spans, _)| Figure::seconds(spans.max_seconds))
         .number("mean", |(_, spans, _)| Figure::seconds(spans.mean_seconds))
         .number("count", |(_, spans, _)| spans.count)
         .gap(1)
@@ -39,14 +76,14 @@ pub(crate) fn requests<'s>(all: impl IntoIterator<Item = &'s RequestFigures>) ->
         .number("p99", |requests| requests.p99_seconds.map(Figure::seconds))
         .number("mean", |requests| requests.mean_seconds.map(Figure::seconds))
         .number("completed", |requests| Figure::whole(requests.completed))
-        .number("in flight", |requests| Figure::whole(requests.unanswered))
-        .number("given up", |requests| Figure::whole(requests.timed_out))
+        .number("unfinished", |requests| Figure::whole(requests.unanswered))
+        .number("timed out", |requests| Figure::whole(requests.timed_out))
         .detail()
-        .number("refused", |requests| Figure::whole(requests.dropped))
+        .number("rejected", |requests| Figure::whole(requests.dropped))
         .detail()
-        .number("overloaded for", |requests| Figure::seconds(requests.overloaded_seconds))
+        .number("time overloaded", |requests| Figure::seconds(requests.overloaded_seconds))
         .detail()
-        .number("throttled for", |requests| Figure::seconds(requests.throttled_seconds))
+        .number("time throttled", |requests| Figure::seconds(requests.throttled_seconds))
         .detail()
         .gap(1)
         .widths(&WIDTHS)
@@ -62,14 +99,14 @@ pub(crate) fn queues<'s>(all: impl IntoIterator<Item = &'s QueueFigures>) -> Tab
         .text("queue", |queue| &queue.queue)
         .shortened(LABEL)
         .number("mean wait", |queue| queue.mean_wait_seconds.map(Figure::seconds))
-        .number("longest", |queue| Figure::seconds(queue.longest_wait_seconds))
-        .number("drained", |queue| drained(queue))
-        .number("at end", |queue| Figure::whole(queue.waiting_at_end))
-        .number("most", |queue| Figure::whole(queue.most_waiting))
+        .number("max wait", |queue| Figure::seconds(queue.longest_wait_seconds))
+        .number("time to empty", |queue| drained(queue))
+        .number("left at end", |queue| Figure::whole(queue.waiting_at_end))
+        .number("peak", |queue| Figure::whole(queue.most_waiting))
         .number("processed", |queue| Figure::whole(queue.processed))
         .number("arrived", |queue| Figure::whole(queue.arrived))
         .detail()
-        .number("most after", |queue| Figure::seconds(queue.most_waiting_seconds))
+        .number("peak after", |queue| Figure::seconds(queue.most_waiting_seconds))
         .detail()
         .text("workers", |queue| &queue.workload)
         .detail()
@@ -78,7 +115,7 @@ pub(crate) fn queues<'s>(all: impl IntoIterator<Item = &'s QueueFigures>) -> Tab
         .into()
 }
 
-/// Changes of replica counts, with the metric against its target that led to them, in `because` characters.
+/// Changes of replica counts, with the metric and its target that led to them, in `because` characters.
 pub(crate) fn changes<'s>(all: impl IntoIterator<Item = &'s ReplicaChangeFigures>, because: usize) -> Table {
     let reason = |change: &ReplicaChangeFigures| {
         let shown: String = change.because.chars().take(because).collect();
@@ -91,7 +128,7 @@ pub(crate) fn changes<'s>(all: impl IntoIterator<Item = &'s ReplicaChangeFigures
         .number("after", |change| Figure::seconds(change.at_seconds))
         .number("from", |change| change.from)
         .number("to", |change| change.to)
-        .text("because", |change| reason(change))
+        .text("reason", |change| reason(change))
         .text("event", |change| &change.kind)
         .detail()
         .widths(&[LABEL, 8, 4, 4])
@@ -119,9 +156,9 @@ pub(crate) fn containers(all: &[VerticalFigures], count: usize) -> Table {
         .shortened(LABEL)
         .text("", |(_, unit, ..)| *unit)
         .label()
-        .number("first", |(.., sizes, decimals)| amount(sizes.request_first, decimals))
-        .number("last", |(.., sizes, decimals)| amount(sizes.request_last, decimals))
-        .number("used", |(.., sizes, decimals)| amount(sizes.used_mean, decimals))
+        .number("at start", |(.., sizes, decimals)| amount(sizes.request_first, decimals))
+        .number("at end", |(.., sizes, decimals)| amount(sizes.request_last, decimals))
+        .number("mean use", |(.., sizes, decimals)| amount(sizes.used_mean, decimals))
         .number("recommended", |(.., sizes, decimals)| Figure::decimals(sizes.target, *decimals))
         .text("bounds", |(.., sizes, decimals)| bounds(sizes, *decimals))
         .into()
@@ -135,6 +172,6 @@ pub(crate) fn vertical<'s>(all: impl IntoIterator<Item = &'s VerticalFigures>) -
         .text("workload", |vpa| &vpa.workload)
         .detail()
         .text("mode", |vpa| &vpa.mode)
-        .text("outcomes", |vpa| vpa.deeds())
+        .text("pod outcomes", |vpa| vpa.deeds())
         .into()
 }

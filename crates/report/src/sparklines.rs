@@ -9,7 +9,7 @@ use nodecast_world::Outcome;
 const COLUMNS: usize = 40;
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// Width of the names before the lines.
-const LABEL: usize = 22;
+const LABEL: usize = 24;
 
 /// Lines of `outcome` over time; none for a run that was too short to be sampled twice.
 pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
@@ -26,19 +26,19 @@ pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
         let columns = columns(points, end);
         let most = columns.iter().copied().fold(0.0, f64::max);
         if most > 0.0 {
-            lines.push(format!("{label:<LABEL$}{}  at most {}", drawn(&columns, most), say(most)));
+            lines.push(format!("{label:<LABEL$}{}  peak {}", drawn(&columns, most), say(most)));
         }
     };
     let requests = of(&|sample| sample.workloads.iter().map(|workload| workload.requests_per_second).sum());
     add("requests per second", &requests, &format::whole);
     let replicas = of(&|sample| sample.workloads.iter().map(|workload| f64::from(workload.replicas_ready)).sum());
-    add("all replicas Ready", &replicas, &format::whole);
-    add("pods without a node", &curves::pods_waiting(outcome).points, &format::whole);
+    add("Ready replicas", &replicas, &format::whole);
+    add("unscheduled pods", &curves::pods_waiting(outcome).points, &format::whole);
     // As the pods above not by samples, which miss nodes that are gone before the next: the table has the true maximum.
-    add("nodes Ready", &curves::nodes_ready(outcome), &format::whole);
+    add("Ready nodes", &curves::nodes_ready(outcome), &format::whole);
     let currency = outcome.bill.currency.code();
     let rate = of(&|sample| sample.cost_rate.as_f64());
-    add("compute per hour", &rate, &|most| money(currency, most));
+    add("node cost per hour", &rate, &|most| money(currency, most));
     lines
 }
 

@@ -378,8 +378,7 @@ impl RequestFigures {
     /// What became of the requests that were not answered, for people; `None` if there were none.
     pub fn failed(&self) -> Option<String> {
         let (given_up, refused) = (format::whole(self.timed_out), format::whole(self.dropped));
-        (self.timed_out + self.dropped >= 0.5)
-            .then(|| format!("{given_up} given up by their clients, {refused} refused"))
+        (self.timed_out + self.dropped >= 0.5).then(|| format!("{given_up} timed out, {refused} rejected"))
     }
 }
 
@@ -515,8 +514,7 @@ impl Summary {
 
     /// A word to those whose manifests hold no DaemonSet: the nodes of a real cluster run some.
     pub fn hint_on_daemons(&self) -> Option<&'static str> {
-        const HINT: &str = "No DaemonSet was simulated. Real nodes run some (aws-node, kube-proxy, CSI drivers, log shippers), \
-            which take CPU, memory and places for pods on every node: add their manifests.";
+        const HINT: &str = "No DaemonSets in this scenario. Real nodes run aws-node, kube-proxy, CSI drivers, and log shippers, which use CPU, memory, and pod slots on every node. The cost is probably too low: add their manifests.";
         (self.pods.daemon_pods_created == 0 && self.pods.created > 0).then_some(HINT)
     }
 

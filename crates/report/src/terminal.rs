@@ -1,7 +1,8 @@
-//! The table that `run` prints: the answers, in about forty lines, plain text without colour.
+//! The summary that `run` prints, plain text without colour: the answer first, in about 25 lines (`brief`), with all tables on request.
 
 mod assumptions;
 mod availability;
+mod brief;
 mod churn;
 mod control_plane;
 mod reached_limits;
@@ -10,12 +11,14 @@ mod vertical;
 
 use super::answers::{headline, unknown_response};
 use super::columns::printed;
-use super::format::{self, IntervalFigure, Measure, money, money_among, percent, span};
+use super::format::{self, percent, span};
 use super::run_tables;
 use super::short_names::{apart, without_namespace};
 use super::sparklines;
-use super::summary::{Part, Summary, WorkloadWaits};
+use super::summary::{Summary, WorkloadWaits};
 use nodecast_world::Outcome;
+
+pub use brief::brief;
 
 /// Workloads whose requests are printed; the page has all.
 const WORKLOADS_MAX: usize = 4;
@@ -25,20 +28,20 @@ const WARNINGS_MAX: usize = 3;
 const CHANGES_SHOWN: usize = 8;
 /// Characters of a change's reason that are printed.
 const BECAUSE_WIDTH: usize = 54;
-/// Width of the first column.
-const LABEL: usize = 22;
+/// Width of the labels.
+const LABEL: usize = 24;
 
-/// The table of `summary`, with lines that show `outcome` over time.
+/// The summary with all tables, and with lines that show `outcome` over time.
 pub fn table_over_time(summary: &Summary, outcome: &Outcome) -> String {
     table_over_time_within(summary, outcome, None)
 }
 
-/// The same in lines of no more than `width` characters, if that is known.
+/// The same in lines of at most `width` characters, if that is known.
 pub fn table_over_time_within(summary: &Summary, outcome: &Outcome, width: Option<usize>) -> String {
     lines_of(summary, sparklines::lines(outcome), width)
 }
 
-/// The table of `summary`.
+/// The summary with all tables.
 pub fn table(summary: &Summary) -> String {
     lines_of(summary, Vec::new(), None)
 }
@@ -46,19 +49,21 @@ pub fn table(summary: &Summary) -> String {
 fn lines_of(summary: &Summary, over_time: Vec<String>, width: Option<usize>) -> String {
     let mut lines = Vec::new();
     heading(summary, &mut lines);
+    brief::cost(summary, &mut lines);
+    brief::objectives(summary, &mut lines);
+    lines.extend(brief::ends(summary));
+    lines.push(String::new());
     availability::lines(summary, &mut lines);
     reached_limits::lines(summary, &mut lines);
     control_plane::lines(summary, &mut lines);
-    cost(summary, &mut lines);
     pods(summary, width, &mut lines);
     requests(summary, width, &mut lines);
     queues(summary, width, &mut lines);
     changes(summary, width, &mut lines);
     vertical::lines(summary, width, &mut lines);
-    nodes(summary, &mut lines);
+    capacity(summary, &mut lines);
     churn::lines(summary, &mut lines);
     upgrades::lines(summary, &mut lines);
-    objectives(summary, &mut lines);
     if !over_time.is_empty() {
         lines.push(String::new());
         lines.extend(over_time);
@@ -74,67 +79,16 @@ fn lines_of(summary: &Summary, over_time: Vec<String>, width: Option<usize>) -> 
 fn heading(summary: &Summary, lines: &mut Vec<String>) {
     let about = &summary.about;
     lines.push(format!("{}: {}", about.scenario, headline(summary)));
-    lines.push(format!("policy {} ({})", about.policy, about.autoscaler));
     lines.push(format!(
-        "{} from {} in {}, seed {}, prices of {}",
+        "Policy {} ({}), {} from {} in {}, seed {}",
+        about.policy,
+        about.autoscaler,
         span(about.duration_seconds),
-        about.start,
+        format::instant_for_people(&about.start),
         about.region,
-        about.seed,
-        about.price_date
+        about.seed
     ));
-    lines.extend(format::warm_up(about.warm_up_seconds).map(|note| note.replace("; ", ";\n  ")));
-    lines.extend(about.calibration.as_ref().map(|calibration| format!("rests on {}", calibration.in_short())));
-    lines.push(String::new());
-}
-
-fn cost(summary: &Summary, lines: &mut Vec<String>) {
-    let cost = &summary.cost;
-    let currency = &summary.about.currency;
-    let part = |amount| money_among(currency, amount, cost.total);
-    let label = format!("cost ({currency})");
-    let rates = cost.per_hour.zip(cost.per_month).map_or_else(String::new, |(hour, month)| {
-        format!("   {} per hour   {} per month of 730 h", money(currency, hour), money(currency, month))
-    });
-    lines.push(format!("{label:<LABEL$}{}{rates}", part(cost.total)));
-    if let Some(range) = cost.spot_range {
-        let (low, high) = (Some(range.total_low), Some(range.total_high));
-        let interval_figure = IntervalFigure { mean: cost.total, low, high, ends: true, signed: false };
-        let range = interval_figure.range(Measure::Money { currency, largest: cost.total });
-        lines.push(format!("{:<LABEL$}{range}  (p10 to p90 of the error of Spot prices)", "  if Spot is off"));
-    }
-    if let Some(rest) = cost.without_network {
-        lines.push(format!(
-            "{:<LABEL$}{}  (no load balancer, gateway, address or transfer)",
-            "  less network",
-            part(rest)
-        ));
-    }
-    let parts = |parts: &[Part]| {
-        let parts: Vec<String> =
-            parts.iter().map(|this_part| format!("{} {}", this_part.name, part(this_part.amount))).collect();
-        parts.join(", ")
-    };
-    lines.push(format!("{:<LABEL$}{}", "  of it", parts(&cost.by_item)));
-    if !cost.by_capacity_type.is_empty() {
-        let per_hour =
-            cost.nodes_per_hour.map_or_else(String::new, |hour| format!("   {} per hour", money(currency, hour)));
-        lines.push(format!("{:<LABEL$}{}{per_hour}", "  nodes", parts(&cost.by_capacity_type)));
-    }
-    lines.push(format!(
-        "{:<LABEL$}{}  ({} of the bill)",
-        "  requested by nobody",
-        part(cost.idle.amount),
-        percent(cost.idle.share)
-    ));
-    if cost.unused.amount > 0.0 {
-        let share = percent(cost.unused.share);
-        lines.push(format!("{:<LABEL$}{}  ({share})", "  bought and unused", part(cost.unused.amount)));
-    }
-    if cost.unconfirmed.amount > 0.0 {
-        let share = percent(cost.unconfirmed.share);
-        lines.push(format!("{:<LABEL$}{}  ({share})", "  at estimated prices", part(cost.unconfirmed.amount)));
-    }
+    lines.extend(about.calibration.as_ref().map(|calibration| format!("Calibration: {}", calibration.in_short())));
     lines.push(String::new());
 }
 
@@ -144,21 +98,21 @@ fn pods(summary: &Summary, width: Option<usize>, lines: &mut Vec<String>) {
     let names: Vec<&str> = longest.iter().map(|workload| workload.workload.as_str()).collect();
     let names = apart(&names, LABEL - 3, without_namespace);
     let of_workloads = longest.iter().zip(names).map(|(waits, name)| (format!("  {name}"), &waits.waits.wait_for_node));
-    let all = [("pods wait for a node".to_owned(), &pods.wait_for_node)].into_iter().chain(of_workloads).chain([
-        ("  placeholders".to_owned(), &pods.placeholders.waits.wait_for_node),
-        ("pod created to Ready".to_owned(), &pods.created_to_ready),
+    let all = [("pod wait for node".to_owned(), &pods.wait_for_node)].into_iter().chain(of_workloads).chain([
+        ("  placeholder pods".to_owned(), &pods.placeholders.waits.wait_for_node),
+        ("pod create to Ready".to_owned(), &pods.created_to_ready),
         ("node launch to Ready".to_owned(), &summary.nodes.launch_to_ready),
     ]);
     let rows = all.filter_map(|(name, spans)| Some((name, spans.as_ref()?, ())));
     let before = lines.len();
-    lines.extend(run_tables::spans("time", rows).table().lines(width));
+    lines.extend(run_tables::spans("latency", rows).table().lines(width));
     if pods.pending_at_end > 0 {
         let still = format::counted(pods.pending_at_end, "pod", "pods");
-        lines.push(format!("{:<LABEL$}{still} without a node", "pending at the end"));
+        lines.push(format!("{:<LABEL$}{still} unscheduled", "pending at the end"));
     }
     if pods.restarts > 0 {
         let times = format::counted(pods.restarts, "time", "times");
-        lines.push(format!("{:<LABEL$}{times}, by probes or for want of memory", "containers killed"));
+        lines.push(format!("{:<LABEL$}{times} (failed probes or out of memory)", "container restarts"));
     }
     if lines.len() > before {
         lines.push(String::new());
@@ -198,7 +152,7 @@ fn requests(summary: &Summary, width: Option<usize>, lines: &mut Vec<String>) {
     lines.extend(table);
     let more = summary.requests.len().saturating_sub(WORKLOADS_MAX) as u64;
     if more > 0 {
-        lines.push(format!("  and {} more in the report", format::counted(more, "workload", "workloads")));
+        lines.push(format!("  + {} in the report", format::counted(more, "more workload", "more workloads")));
     }
     lines.push(String::new());
 }
@@ -210,7 +164,7 @@ fn queues(summary: &Summary, width: Option<usize>, lines: &mut Vec<String>) {
     lines.extend(run_tables::queues(summary.queues.iter().take(WORKLOADS_MAX)).lines(width));
     let more = summary.queues.len().saturating_sub(WORKLOADS_MAX) as u64;
     if more > 0 {
-        lines.push(format!("  and {} more in the report", format::counted(more, "queue", "queues")));
+        lines.push(format!("  + {} in the report", format::counted(more, "more queue", "more queues")));
     }
     lines.push(String::new());
 }
@@ -225,55 +179,30 @@ fn changes(summary: &Summary, width: Option<usize>, lines: &mut Vec<String>) {
     let all = summary.scaling.changes_in_all as usize;
     if all > CHANGES_SHOWN {
         lines.push(format!(
-            "  and {} more in the report",
-            format::counted((all - CHANGES_SHOWN) as u64, "change", "changes")
+            "  + {} in the report",
+            format::counted((all - CHANGES_SHOWN) as u64, "more change", "more changes")
         ));
     }
     lines.push(String::new());
 }
 
-fn nodes(summary: &Summary, lines: &mut Vec<String>) {
-    let nodes = &summary.nodes;
-    let mean = nodes.mean_ready.map_or_else(String::new, |mean| format!(", {mean:.2} on average"));
-    lines.push(format!("{:<LABEL$}{} at most{mean}", "nodes Ready", format::count(nodes.max_ready)));
-    let launches = format::counted(nodes.launches, "launch", "launches");
-    lines.push(format!("{:<LABEL$}{launches}, {}, {}", "nodes moved", nodes.failures(), nodes.departures()));
-    if nodes.interruptions > 0 || nodes.on_demand_fallbacks > 0 {
-        let notices = format::counted(nodes.interruptions, "instance interrupted", "instances interrupted");
-        let fallbacks = format::counted(nodes.on_demand_fallbacks, "fallback", "fallbacks");
-        lines.push(format!("{:<LABEL$}{notices}, {fallbacks} to On-Demand", "Spot"));
+fn capacity(summary: &Summary, lines: &mut Vec<String>) {
+    if let Some(rest) = summary.cost.without_network {
+        let rest = format::money_among(&summary.about.currency, rest, summary.cost.total);
+        let what = "(without load balancers, NAT gateways, public IPs, data transfer)";
+        lines.push(format!("{:<LABEL$}{rest} {what}", "excluding network"));
     }
     let changes = format::counted(summary.scaling.changes_in_all, "time", "times");
     let rescales = format::count(summary.scaling.rescales);
     let most = summary.scaling.workloads.iter().map(|workload| workload.max_replicas_desired).max().unwrap_or(0);
     let most = format::count(most);
     lines.push(format!(
-        "{:<LABEL$}changed {changes}, {rescales} by autoscalers; one workload wanted {most} at most",
+        "{:<LABEL$}changed {changes} ({rescales} by autoscalers); peak {most} in one workload",
         "replicas"
     ));
     if let (Some(cpu), Some(memory)) = (summary.utilisation.cpu_requested, summary.utilisation.memory_requested) {
-        let label = "requested of capacity";
-        lines.push(format!(
-            "{label:<LABEL$}CPU {}, memory {} of Ready nodes, over time",
-            percent(cpu),
-            percent(memory)
-        ));
-    }
-}
-
-fn objectives(summary: &Summary, lines: &mut Vec<String>) {
-    for objective in &summary.objectives {
-        let verdict = match objective.met {
-            Some(true) => "met",
-            Some(false) => "MISSED",
-            None => "not measured",
-        };
-        let value = |value| format::objective(&objective.unit, value);
-        let measured = objective.actual.map_or_else(String::new, |actual| format!("{} against ", value(actual)));
-        let label = format!("objective {}", objective.name);
-        let because = objective.because.as_ref().map_or_else(String::new, |because| format!("; {because}"));
-        let (width, limit) = (LABEL - 1, value(objective.limit));
-        lines.push(format!("{label:<width$} {verdict}: {measured}at most {limit}{because}"));
+        let label = "capacity requested";
+        lines.push(format!("{label:<LABEL$}CPU {}, memory {} (mean over Ready nodes)", percent(cpu), percent(memory)));
     }
 }
 
@@ -289,6 +218,6 @@ fn warnings(summary: &Summary, lines: &mut Vec<String>) {
     let shown = summary.warnings.lines().into_iter().take(WARNINGS_MAX);
     lines.extend(shown.map(|warning| format!("  {}", warning.replace('\n', " "))));
     if summary.warnings.len() > WARNINGS_MAX {
-        lines.push(format!("  and {} more in the report", summary.warnings.len() - WARNINGS_MAX));
+        lines.push(format!("  + {} more in the report", summary.warnings.len() - WARNINGS_MAX));
     }
 }

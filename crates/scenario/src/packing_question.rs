@@ -82,7 +82,7 @@ fn region(circumstances: &Circumstances, objects: &Manifests, catalog: &Catalog)
     catalog.region(&name).map_err(|error| match error {
         CatalogError::UnknownRegion { given, nearest, known } => {
             let help = nearest
-                .map_or_else(|| format!("there are prices for {known}"), |name| format!("did you mean `{name}`?"));
+                .map_or_else(|| format!("regions with prices: {known}"), |name| format!("did you mean `{name}`?"));
             ScenarioError::new(format!("no prices for region `{given}`")).help(help)
         }
         other => ScenarioError::new(other.to_string()),

@@ -162,7 +162,8 @@ pub struct ObjectiveShare {
 }
 
 /// That errors of Spot prices were drawn because nobody says otherwise, which a run does not do.
-pub const DRAWS_PRICE_ERRORS: &str = "The level of Spot prices is off by a draw of each seed, as in all comparisons and sweeps; `nodecast run` takes prices as they are published, so its figures of the same seed differ, unless `ec2.spot.price_errors: drawn` (or `none`) is stated for both.";
+pub const DRAWS_PRICE_ERRORS: &str = "Comparisons and sweeps draw a Spot price error per seed; `nodecast run` uses list prices. Results for the same seed therefore \
+     differ unless you set `ec2.spot.price_errors` to `drawn` or `none` for both.";
 
 /// Compares the policies of `points` in the order of `policies`, over the seeds that all of them have run.
 pub fn compare(mut about: About, policies: &[String], points: Vec<Point>, warnings: Caveats) -> Comparison {

@@ -290,7 +290,7 @@ pub enum ExplainError {
     #[error(transparent)]
     Catalog(#[from] CatalogError),
     /// Nothing of that name.
-    #[error("the run has no {kind} `{name}`")]
+    #[error("no {kind} `{name}` in this run")]
     Unknown {
         /// `node`, `pod` or `decision`.
         kind: &'static str,
@@ -312,7 +312,7 @@ pub enum ExplainError {
         help: String,
     },
     /// A time outside the run.
-    #[error("the run is over {end}, and {at} is later")]
+    #[error("the run ends {end}, before {at}")]
     Outside {
         /// The time asked for, for people.
         at: String,
@@ -524,7 +524,7 @@ fn command_of(outcome: &Outcome, id: &str) -> Option<CommandId> {
 fn karpenter_says(answer: &PodAnswer, name: impl Fn(NodeId) -> String) -> String {
     match &answer.destination {
         Destination::Node(node) | Destination::Unready(node) => {
-            format!("it would go on {}, which is there or on its way", name(*node))
+            format!("it would be scheduled to {}, which exists or is starting", name(*node))
         }
         Destination::New(_) => {
             let kind = answer.launch.as_ref().and_then(|launch| Some((launch, launch.cheapest?)));
@@ -535,7 +535,10 @@ fn karpenter_says(answer: &PodAnswer, name: impl Fn(NodeId) -> String) -> String
                         1 => String::new(),
                         types => format!(" or one of {types} types in all"),
                     };
-                    format!("a new node of NodePool {} would be launched for it: {cheapest}{others}", launch.node_pool)
+                    format!(
+                        "a new node from NodePool {} would be launched for it: {cheapest}{others}",
+                        launch.node_pool
+                    )
                 },
             )
         }

@@ -61,6 +61,7 @@ fn with_own_unit(cell: &str) -> String {
     let Some((mean, range)) = cell.split_once(" \u{b1} ") else { return cell.to_owned() };
     let is_letter = |last: char| last.is_alphabetic() || last == '%';
     match range.rsplit_once(' ') {
+        None if range.ends_with('%') && !mean.ends_with(is_letter) => format!("{mean}% \u{b1} {range}"),
         Some((_, unit)) if unit.ends_with(is_letter) && !mean.ends_with(is_letter) => {
             format!("{mean} {unit} \u{b1} {range}")
         }
@@ -255,9 +256,9 @@ mod tests {
     fn a_figure_above_its_interval_has_its_unit() {
         let cases = [
             ("40 \u{b1} 30 s", "40 s \u{b1} 30 s"),
-            ("+0.4 \u{b1} 0.1 %", "+0.4 % \u{b1} 0.1 %"),
-            ("2m 10s \u{b1} 1m 40s", "2m 10s \u{b1} 1m 40s"),
-            ("1m 10s \u{b1} 40 s", "1m 10s \u{b1} 40 s"),
+            ("+0.4 \u{b1} 0.1%", "+0.4% \u{b1} 0.1%"),
+            ("2m10s \u{b1} 1m40s", "2m10s \u{b1} 1m40s"),
+            ("1m10s \u{b1} 40 s", "1m10s \u{b1} 40 s"),
             ("$1.72 \u{b1} 0.01", "$1.72 \u{b1} 0.01"),
             ("60 (0 to 130)", "60 (0 to 130)"),
             ("lowest mean", "lowest mean"),

@@ -61,7 +61,7 @@ pub struct ReplicaAutoscaler {
 }
 
 /// What stands behind "prices of" where no instance was launched.
-pub const UNPRICED: &str = "no date, as no instance was launched";
+pub const UNPRICED: &str = "none (no instance was launched)";
 
 /// What was simulated.
 #[derive(Clone, Debug)]

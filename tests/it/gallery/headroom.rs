@@ -46,7 +46,7 @@ fn more_headroom_shortens_pod_waits() {
         ["sweep", &scenario, "--policies", "pause-pods", "--set", axis, "--replications", "1", "--out", "swept"];
     let (out, err, code) = place.nodecast(&arguments);
     assert_eq!(code, Some(0), "{err}");
-    assert!(out.contains("pods wait for a node, mean") && out.contains("pods that waited longer than 1 s"), "{out}");
+    assert!(out.contains("pod wait for a node, mean") && out.contains("pods that waited over 1 s"), "{out}");
     let mut reader = csv::Reader::from_path(place.path("swept/sweep.csv")).unwrap();
     let header = reader.headers().unwrap().clone();
     let column = |name: &str| header.iter().position(|item| item == name).unwrap();

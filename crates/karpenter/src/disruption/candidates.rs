@@ -166,8 +166,8 @@ pub enum NotEligible {
 impl fmt::Display for Blocker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Queued => f.write_str("a command for the node is already being carried out"),
-            Self::Unmanaged => f.write_str("the node is not Karpenter's"),
+            Self::Queued => f.write_str("a disruption command for the node is already in progress"),
+            Self::Unmanaged => f.write_str("Karpenter does not manage the node"),
             Self::NotRegistered => f.write_str("the node has not registered"),
             Self::NotInitialized => f.write_str("the node is not initialized"),
             Self::MarkedForDeletion => f.write_str("the node is being removed"),
@@ -176,7 +176,7 @@ impl fmt::Display for Blocker {
             Self::NoNodePool => f.write_str("the node names no NodePool"),
             Self::UnknownNodePool(name) => write!(f, "NodePool {name} does not exist or has no instance types"),
             Self::PodDoNotDisrupt(pod) => write!(f, "pod {pod} has the annotation karpenter.sh/do-not-disrupt"),
-            Self::PodBudget(pod) => write!(f, "a PodDisruptionBudget does not let pod {pod} go"),
+            Self::PodBudget(pod) => write!(f, "a PodDisruptionBudget blocks eviction of pod {pod}"),
             Self::SeveralPodBudgets(pod) => write!(f, "pod {pod} has more than one PodDisruptionBudget"),
             Self::Method(why) => why.fmt(f),
         }
@@ -186,13 +186,13 @@ impl fmt::Display for Blocker {
 impl fmt::Display for NotEligible {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::StaticPool => "the NodePool keeps a fixed number of nodes",
+            Self::StaticPool => "the NodePool is static (`replicas`)",
             Self::DynamicPool => "the NodePool does not keep a fixed number of nodes",
             Self::Never => "consolidateAfter is Never",
-            Self::NotConsolidatable => "the node has not been left alone for consolidateAfter",
+            Self::NotConsolidatable => "pods changed on the node within consolidateAfter",
             Self::OnlyWhenEmpty => "the NodePool's policy is WhenEmpty",
-            Self::NotEmpty => "the node holds pods",
-            Self::Buffered => "room is kept on the node for a CapacityBuffer",
+            Self::NotEmpty => "the node is not empty",
+            Self::Buffered => "the node holds reserved room for a CapacityBuffer",
             Self::NotDrifted => "the node is not drifted",
             Self::NotExpired => "the node has not reached its age limit",
             Self::NotOnlyWhenEmpty => "the NodePool's policy is not WhenEmpty",
@@ -233,8 +233,8 @@ pub struct Survey {
 type Surveyed = (Vec<Candidate>, Vec<(usize, Obstacle)>);
 
 impl Survey {
-    /// Forgets the view, but not what labels say, which is mostly the same in the next.
-    pub fn start_anew(&mut self) {
+    /// Clears all but the labels, which are mostly the same in the next view.
+    pub fn clear_view(&mut self) {
         *self = Self { labelled: std::mem::take(&mut self.labelled), ..Self::default() };
     }
 

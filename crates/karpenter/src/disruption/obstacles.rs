@@ -57,23 +57,23 @@ obstacles! {
     /// `consolidateAfter: Never`.
     Never = "consolidateAfter is Never",
     /// It has not been left alone for long enough.
-    NotConsolidatable = "not left alone for consolidateAfter",
+    NotConsolidatable = "pods changed within consolidateAfter",
     /// `consolidationPolicy: WhenEmpty`.
     OnlyWhenEmpty = "consolidationPolicy is WhenEmpty",
     /// It holds pods.
     NotEmpty = "not empty",
     /// Room is kept on it for a CapacityBuffer (v1.14).
-    Buffered = "room kept for a CapacityBuffer",
+    Buffered = "reserved for a CapacityBuffer",
     /// Its type, capacity type or zone is not among those of its pool.
-    UnknownOffering = "the NodePool no longer lists its offering",
+    UnknownOffering = "offering no longer allowed by the NodePool",
     /// It holds no pod: emptiness alone takes it.
-    Empty = "no pods: left to emptiness",
+    Empty = "empty (handled by emptiness)",
     /// The NodePool's budget lets no node go now.
     NodeBudget = "the NodePool's disruption budget",
     /// A pod of it has no other place.
-    PodsStay = "a pod would have no place",
+    PodsStay = "a pod cannot be rescheduled",
     /// A pod of it would have to wait for a node that is not initialized.
-    WaitsForNode = "a pod would wait for a node that is not ready",
+    WaitsForNode = "a pod would wait for an uninitialized node",
     /// It would take several new nodes.
     SeveralNodes = "its pods would need several new nodes",
     /// What it costs is not known, as its offering is gone (up to v1.8).
@@ -83,15 +83,15 @@ obstacles! {
     /// Too few values would remain for `minValues`.
     MinValues = "minValues",
     /// Feature gate `SpotToSpotConsolidation` is off.
-    SpotToSpotOff = "Spot to Spot is off",
+    SpotToSpotOff = "SpotToSpotConsolidation is off",
     /// Fewer than 15 cheaper Spot types.
     FewSpotTypes = "fewer than 15 cheaper Spot types",
     /// The replacement could be of the same type.
     SameType = "a replacement of the same type",
     /// The balance of savings and disruption speaks against it (v1.14).
-    Unbalanced = "too much disruption for what it saves",
+    Unbalanced = "saving too small for the disruption",
     /// A static pool has more nodes than it wants, or replaces others: it replaces no drifted one.
-    Overscaled = "the NodePool has more nodes than it is to keep",
+    Overscaled = "static NodePool is over its replica count",
     /// The limit of nodes of a static pool lets it make no replacement.
     NodeLimit = "the NodePool's limit of nodes leaves no room for a replacement",
 }

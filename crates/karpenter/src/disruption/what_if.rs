@@ -86,7 +86,7 @@ pub enum Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoPlace { reason, .. } => write!(f, "a pod would have no place: {reason}"),
+            Self::NoPlace { reason, .. } => write!(f, "a pod cannot be rescheduled: {reason}"),
             Self::WaitsForNode => f.write_str("a pod would have to wait for a node that is not initialized"),
         }
     }

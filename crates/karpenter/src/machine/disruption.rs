@@ -327,7 +327,7 @@ fn look(
 ) -> (Vec<(Method, Answer)>, Option<Proposals>) {
     let mut memory = std::mem::take(&mut step.karpenter.disruption.memory);
     let mut survey = std::mem::take(&mut step.karpenter.disruption.survey);
-    survey.start_anew();
+    survey.clear_view();
     let unix_seconds = step.karpenter.settings.unix_seconds(now);
     let answered = with_view(step, now, pending, |setup, view, nodes| {
         let mut packer = step.karpenter.instance_types.packer(&step.karpenter.pools, setup);

@@ -18,7 +18,7 @@ pub(super) fn due(step: &mut Step<'_>, now: SimTime) {
     let Some(waiting) = step.karpenter.disruption.waiting.take() else { return };
     provisioning::refresh(step, now);
     let mut survey = std::mem::take(&mut step.karpenter.disruption.survey);
-    survey.start_anew();
+    survey.clear_view();
     let (holds, work) =
         revalidate(step, now, step.karpenter.behaviour.methods[waiting.place], &waiting.proposal, &mut survey);
     step.karpenter.disruption.survey = survey;

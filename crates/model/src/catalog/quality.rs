@@ -60,7 +60,7 @@ impl PriceQuality {
             Self::FromDedicated => {
                 "the published price of dedicated tenancy less what that costs more in the type's family"
             }
-            Self::TenancyUnsure => "a published price that may be the one of dedicated tenancy, 6 to 10 % above",
+            Self::TenancyUnsure => "a published price that may be the one of dedicated tenancy, 6 to 10% above",
             Self::AdvisorEstimate => {
                 "a share of On-Demand minus the average saving that the Spot Advisor shows, at the level of Spot prices in the region"
             }

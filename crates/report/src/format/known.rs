@@ -1,9 +1,9 @@
-//! Figures as far as their intervals let one say them: `$1,190 ± 9`, `12.3 ± 0.4 %`, `−5.2 % (−5.6 to −3.9)`.
+//! Figures as far as their intervals let one say them: `$1,190 ± 9`, `12.3 ± 0.4%`, `−5.2% (−5.6 to −3.9)`.
 //!
 //! The reach of an interval has one digit, two where the first is a 1, and the figure ends at the same place: what stands beyond it is
 //! chance. Files for programs have every digit. What must not live here: how an interval is found.
 
-use super::{MINUS, is_zero, mean_count, money_among, percent, span};
+use super::{MINUS, is_zero, mean_count, money_among, percent, span, two_parts};
 use crate::domain::Currency;
 use crate::domain::words::grouped;
 
@@ -88,11 +88,11 @@ impl IntervalFigure {
         (with_sign(self.mean, self.signed, &plain(measure, self.mean.abs())), String::new())
     }
 
-    /// The ends alone: `$1,181 to 1,199`.
+    /// The ends alone: `$1,181 to $1,199`.
     pub fn range(&self, measure: Measure<'_>) -> String {
         let interval_figure = Self { ends: true, ..*self };
         if let Some((scale, _)) = interval_figure.scale(measure, interval_figure.reach().unwrap_or(0.0)) {
-            return format!("{}{}{}", scale.prefix, interval_figure.both_ends(&scale), scale.suffix);
+            return format!("{}{}", interval_figure.ends_with_prefix(&scale, scale.prefix), scale.suffix);
         }
         let (mean, range) = interval_figure.parts(measure);
         if range.is_empty() { mean } else { range }
@@ -121,7 +121,7 @@ impl IntervalFigure {
                 let sign = Currency::from_code(currency).map_or("", Currency::sign);
                 (sign, "", 1.0, if largest.abs() < 9.999_95 { -4 } else { -2 })
             }
-            Measure::Share => ("", " %", 100.0, -1),
+            Measure::Share => ("", "%", 100.0, -1),
             Measure::Points => ("", " points", 100.0, -1),
             Measure::Count => ("", "", 1.0, if size < 10.0 { -2 } else { -1 }),
             Measure::Seconds => match size.max(reach) {
@@ -166,9 +166,13 @@ impl IntervalFigure {
     }
 
     fn both_ends(&self, scale: &Scale) -> String {
+        self.ends_with_prefix(scale, "")
+    }
+
+    fn ends_with_prefix(&self, scale: &Scale, prefix: &str) -> String {
         let end = |value: Option<f64>| {
             let value = value.unwrap_or(self.mean);
-            with_sign(value, self.signed, &scale.plain(value.abs()))
+            with_sign(value, self.signed, &format!("{prefix}{}", scale.plain(value.abs())))
         };
         format!("{} to {}", end(self.low), end(self.high))
     }
@@ -271,22 +275,20 @@ fn step(reach: f64) -> i64 {
     }
 }
 
-/// A span in whole steps of so many seconds, without parts that are nothing by that: `4m`, `4m 10s`, `40 s`, `2h 10m`.
+/// A duration in whole steps of `step` seconds, without parts that are zero: `4m`, `4m10s`, `40 s`, `2h10m`.
 fn stepped(seconds: f64, step: i64) -> String {
     let whole = |step: i64| libm::round(seconds / step as f64) as i64 * step;
     let all = whole(step);
     match all {
         s if s < 60 => format!("{s} s"),
-        s if s < 3_600 && step >= 60 => format!("{}m", s / 60),
-        s if s < 3_600 => format!("{}m {:02}s", s / 60, s % 60),
-        s if s < 48 * 3_600 && step >= 3_600 => format!("{}h", s / 3_600),
+        s if s < 3_600 => two_parts((s / 60, "m"), (s % 60, "s")),
         s if s < 48 * 3_600 => {
             let minutes = whole(step.max(60)) / 60;
-            format!("{}h {:02}m", minutes / 60, minutes % 60)
+            two_parts((minutes / 60, "h"), (minutes % 60, "m"))
         }
         _ => {
             let hours = whole(3_600) / 3_600;
-            format!("{}d {:02}h", hours / 24, hours % 24)
+            two_parts((hours / 24, "d"), (hours % 24, "h"))
         }
     }
 }
@@ -309,16 +311,16 @@ mod tests {
             (known(1_234_567.0, 23_456.0), DOLLARS, "$1,230,000 \u{b1} 20,000"),
             (known(12.346, 0.41), DOLLARS, "$12.35 \u{b1} 0.41"),
             (known(12.346, 0.000_4), DOLLARS, "$12.35"),
-            (known(0.123, 0.004), Measure::Share, "12.3 \u{b1} 0.4 %"),
-            (known(0.123, 0.04), Measure::Share, "12 \u{b1} 4 %"),
+            (known(0.123, 0.004), Measure::Share, "12.3 \u{b1} 0.4%"),
+            (known(0.123, 0.04), Measure::Share, "12 \u{b1} 4%"),
             (known(3.256, 0.12), Measure::Count, "3.26 \u{b1} 0.12"),
             (known(325.6, 31.0), Measure::Count, "330 \u{b1} 30"),
             (known(12.34, 0.4), Measure::Seconds, "12.3 \u{b1} 0.4 s"),
             (known(0.25, 0.012), Measure::Seconds, "250 \u{b1} 12 ms"),
-            (known(247.0, 33.0), Measure::Seconds, "4m 10s \u{b1} 30 s"),
-            (known(7_385.0, 700.0), Measure::Seconds, "2h 03m \u{b1} 12m"),
-            (known(200_000.0, 9_000.0), Measure::Seconds, "2d 08h \u{b1} 3h"),
-            (known(247.0, 0.1), Measure::Seconds, "4m 07s"),
+            (known(247.0, 33.0), Measure::Seconds, "4m10s \u{b1} 30 s"),
+            (known(7_385.0, 700.0), Measure::Seconds, "2h03m \u{b1} 12m"),
+            (known(200_000.0, 9_000.0), Measure::Seconds, "2d08h \u{b1} 3h"),
+            (known(247.0, 0.1), Measure::Seconds, "4m07s"),
         ];
         for (key, measure, expected) in cases {
             assert_eq!(key.text(measure), expected, "{key:?}");
@@ -329,7 +331,7 @@ mod tests {
     fn asymmetric_interval_shows_both_ends() {
         let interval_figure =
             IntervalFigure { mean: -0.052, low: Some(-0.056), high: Some(-0.039), ends: true, signed: true };
-        assert_eq!(interval_figure.text(Measure::Share), "\u{2212}5.2 % (\u{2212}5.6 to \u{2212}3.9)");
+        assert_eq!(interval_figure.text(Measure::Share), "\u{2212}5.2% (\u{2212}5.6 to \u{2212}3.9)");
         assert_eq!(
             interval_figure.parts(Measure::Points),
             ("\u{2212}5.2 points".to_owned(), "\u{2212}5.6 to \u{2212}3.9".to_owned())
@@ -338,10 +340,11 @@ mod tests {
         assert_eq!(interval_figure.text(DOLLARS), "+$0.20 (\u{2212}3.00 to +7.00)");
         let interval_figure = IntervalFigure { signed: true, ..known(4.0, 38.0) };
         assert_eq!(interval_figure.text(Measure::Count), "+4 \u{b1} 38");
-        assert_eq!(known(1.04, 0.96).text(Measure::Share), "104 \u{b1} 96 %");
-        assert_eq!(known(0.96, 1.04).text(Measure::Share), "100 \u{b1} 100 %");
+        assert_eq!(known(1_190.0, 9.0).range(DOLLARS), "$1,181 to $1,199");
+        assert_eq!(known(1.04, 0.96).text(Measure::Share), "104 \u{b1} 96%");
+        assert_eq!(known(0.96, 1.04).text(Measure::Share), "100 \u{b1} 100%");
         let long = IntervalFigure { mean: 300.0, low: Some(240.0), high: Some(600.0), ends: true, signed: false };
-        assert_eq!(long.text(Measure::Seconds), "5m 00s (4m 00s to 10m 00s)");
+        assert_eq!(long.text(Measure::Seconds), "5m (4m to 10m)");
     }
 
     fn texts(all: &[IntervalFigure], measure: Measure<'_>) -> Vec<String> {
@@ -362,7 +365,7 @@ mod tests {
     fn rounding_never_turns_an_order_round() {
         // The widest interval would say that the exact one is the least.
         let this_texts = texts(&[known(57.1, 17.0), known(58.0, 0.0), known(56.9, 40.0)], Measure::Seconds);
-        assert_eq!(this_texts, ["57 \u{b1} 17 s", "58.0 s", "57 \u{b1} 40 s"]);
+        assert_eq!(this_texts, ["57 \u{b1} 17 s", "58 s", "57 \u{b1} 40 s"]);
         // Two whose intervals do not meet are not shown as equal.
         let this_texts = texts(&[known(1_012.0, 2.0), known(1_018.0, 2.0), known(9_100.0, 900.0)], DOLLARS);
         assert_eq!(this_texts, ["$1,012 \u{b1} 2", "$1,018 \u{b1} 2", "$9,100 \u{b1} 900"]);
@@ -374,7 +377,7 @@ mod tests {
     #[test]
     fn zero_has_no_sign_however_it_is_written() {
         let near = |mean, reach| IntervalFigure { signed: true, ..known(mean, reach) };
-        assert_eq!(near(-4.0, 120.0).text(Measure::Seconds), "0 s \u{b1} 2m 00s");
+        assert_eq!(near(-4.0, 120.0).text(Measure::Seconds), "0 s \u{b1} 2m");
         let single = IntervalFigure { low: None, high: None, ..near(-0.000_1, 0.0) };
         assert_eq!(single.text(Measure::Points), "0.0 points");
         assert_eq!(IntervalFigure { mean: 0.000_1, ..single }.text(Measure::Points), "0.0 points");
@@ -385,6 +388,6 @@ mod tests {
         let interval_figure = IntervalFigure { mean: 1_190.14, low: None, high: None, ends: false, signed: true };
         assert_eq!(interval_figure.text(DOLLARS), "+$1,190.14");
         assert_eq!(interval_figure.parts(Measure::Count), ("+1,190.1".to_owned(), String::new()));
-        assert_eq!(known(0.123, 0.0).text(Measure::Share), "12.3 %");
+        assert_eq!(known(0.123, 0.0).text(Measure::Share), "12.3%");
     }
 }

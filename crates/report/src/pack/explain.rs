@@ -149,8 +149,8 @@ impl PoolExplanation {
             (Some(reason), _) => writeln!(text, "  {name}: not usable: {reason}"),
             (None, cheapest) => {
                 let types = counted(self.types_usable as u64, "type", "types");
-                let cheapest = cheapest.map_or_else(String::new, |name| format!(", {name} the cheapest"));
-                writeln!(text, "  {name}: usable, {types} would do{cheapest}")
+                let cheapest = cheapest.map_or_else(String::new, |name| format!(", cheapest {name}"));
+                writeln!(text, "  {name}: usable, {types} fit{cheapest}")
             }
         };
         for group in &self.types_refused {
@@ -159,7 +159,7 @@ impl PoolExplanation {
             let _ = match &group.short {
                 Some(short) => writeln!(
                     text,
-                    "; the nearest, {}, offers {} of {}, {} short",
+                    "; closest is {}, with {} of {} ({} short)",
                     group.nearest, short.allocatable, short.requested, short.missing
                 ),
                 None => writeln!(text, " ({})", example(group)),
@@ -177,8 +177,8 @@ impl PodExplanation {
         let nodes = |count: usize| counted(count as u64, "node", "nodes");
         let asked = nodes(self.existing_nodes.len());
         let _ = match self.existing_nodes.iter().find(|existing_node| existing_node.usable) {
-            Some(taker) => writeln!(text, "  existing nodes: {asked} asked, {} takes it", taker.node),
-            None => writeln!(text, "  existing nodes: {asked} asked, none takes it"),
+            Some(taker) => writeln!(text, "  existing nodes: {asked} checked, {} fits it", taker.node),
+            None => writeln!(text, "  existing nodes: {asked} checked, none fits"),
         };
         let mut groups: Vec<(String, Vec<&NodeExplanation>)> = Vec::new();
         for existing_node in self.existing_nodes.iter().filter(|existing_node| !existing_node.usable) {

@@ -77,23 +77,23 @@ impl Repacked {
         let _ = match (self.per_hour, self.air, self.saved_per_month) {
             (Some(per_hour), Some(air), Some(saved)) => writeln!(
                 text,
-                "today Karpenter runs {nodes} at {} an hour; packed anew {} of that would be air: {} a month",
+                "Karpenter's {nodes} cost {}/h today. Repacking from scratch saves {}: {} per month",
                 money(currency, per_hour),
                 percent(air),
                 money(currency, saved)
             ),
-            _ => writeln!(text, "today Karpenter runs {nodes}, at prices that are not all known"),
+            _ => writeln!(text, "Karpenter runs {nodes} today; not all their prices are known"),
         };
         for cost in &self.constraints {
             let _ = writeln!(
                 text,
-                "without {} (of {}): {} an hour{}",
+                "without {} (on {}): {}/h{}",
                 cost.constraint,
                 counted(cost.pods as u64, "pod", "pods"),
                 money(currency, cost.per_hour_without),
                 match packed - cost.per_hour_without {
-                    saved if saved.abs() < 5e-5 => ", the same".to_owned(),
-                    saved => format!(", so it costs {}", money(currency, saved)),
+                    saved if saved.abs() < 5e-5 => " (no effect)".to_owned(),
+                    saved => format!(" (this constraint costs {}/h)", money(currency, saved)),
                 }
             );
         }

@@ -219,9 +219,8 @@ fn change(packed_instance: &PackedInstance, before: &BaselineInstance, tolerance
     let worse = !equal && packed_instance.per_hour > before.per_hour * (1.0 + tolerance_percent / 100.0);
     (!equal).then(|| {
         let money = |amount| money_among(packed_instance.currency, amount, packed_instance.per_hour);
-        let percent = share.map_or(String::new(), |share| format!(" ({:+.2} %)", share * 100.0));
-        let what =
-            format!("costs {} an hour, {} before{percent}", money(packed_instance.per_hour), money(before.per_hour));
+        let percent = share.map_or(String::new(), |share| format!(" ({:+.2}%)", share * 100.0));
+        let what = format!("costs {}/h, {}/h before{percent}", money(packed_instance.per_hour), money(before.per_hour));
         Change { instance, worse, what }
     })
 }

@@ -56,21 +56,27 @@ impl PackAnswer {
             0 => writeln!(text, "{who} launches nothing"),
             nodes => writeln!(
                 text,
-                "{who} launches {}: {} an hour, {} a month",
+                "{who} launches {}: {}/h, {}/month",
                 counted(nodes as u64, "node", "nodes"),
                 money(currency, summary.per_hour),
                 money(currency, summary.per_month)
             ),
         };
         if let Some(bound) = summary.lower_bound_per_hour.filter(|_| summary.new_nodes > 0) {
-            let gap = summary.gap_percent.map_or(String::new(), |gap| format!(", a gap of {gap:.1} %"));
-            let _ = writeln!(text, "no packing of these pods costs less than {} an hour{gap}", money(currency, bound));
+            let gap = summary
+                .gap_percent
+                .map_or(String::new(), |gap| format!("; this plan is at most {gap:.1}% above the cheapest possible"));
+            let _ = writeln!(
+                text,
+                "lower bound: no packing of these pods costs less than {}/h{gap}",
+                money(currency, bound)
+            );
         }
-        // Of a repacked cluster no pod waits.
-        let verb = if self.repacked.is_some() { "repacked" } else { "wait" };
+        // No pod of a repacked cluster is pending.
+        let verb = if self.repacked.is_some() { "repacked" } else { "pending" };
         let _ = writeln!(
             text,
-            "{} {verb}: {} on new nodes, {} on existing nodes, {} stay pending ({}, {})",
+            "{} {verb}: {} go to new nodes, {} to existing nodes, {} stay pending ({}, {})",
             counted(summary.pods_waiting as u64, "pod", "pods"),
             summary.pods_on_new_nodes,
             summary.pods_on_existing_nodes,
@@ -103,7 +109,7 @@ impl PackAnswer {
             let _ = writeln!(text, "{line}");
         }
         if self.launches.iter().any(LaunchedNode::is_estimated) {
-            text.push_str("~ an estimated price; the others are published or observed\n");
+            text.push_str("~ estimated price; all others are published or observed\n");
         }
     }
 }

@@ -315,7 +315,7 @@ class ChartView {
     if (!this.peak) return;
     const words = ` peak of ${amount(this.peak.value, this.chart.whole)} at ${moment(this.peak.at, true)}`;
     this.peakSays.textContent = this.cutsPeak ? `A${words} is cut off: ` : `Scaled to a${words}: `;
-    this.peakButton.textContent = this.cutsPeak ? "show it whole" : "cut it off";
+    this.peakButton.textContent = this.cutsPeak ? "show full peak" : "clip it";
   }
 
   /** Marks where the peak leaves the chart. */

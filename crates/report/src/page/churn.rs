@@ -30,8 +30,7 @@ fn what_it_cost(summary: &Summary) -> String {
     let per_day =
         churn.evictions_per_day.map_or_else(String::new, |rate| format!(" ({} per day)", format::per_day(rate)));
     format!(
-        "{}{per_day}; pods were missing for {} altogether. Replacements ran beside what they replaced for {:.2} hours, which \
-         cost {}, and pulled {} of images, which cost {}.",
+        "{}{per_day}; {} of Ready time lost in total. Old and replacement nodes overlapped for {:.2} hours, costing {}; image pulls of {} cost {}.",
         format::counted(churn.evictions, "pod evicted", "pods evicted"),
         format::span(churn.ready_time_lost_seconds),
         churn.overlap_hours,
@@ -43,10 +42,10 @@ fn what_it_cost(summary: &Summary) -> String {
 
 fn replacements(page: &mut Html, replacements: &[ReplacementFigures]) {
     let table = Rows::new(replacements)
-        .text("nodes removed because", |removal| &removal.reason)
+        .text("removal reason", |removal| &removal.reason)
         .number("nodes", |removal| removal.nodes)
         .number("replaced", |removal| removal.replaced)
-        .number("by one of the same type", |removal| removal.by_equal);
+        .number("with the same type", |removal| removal.by_equal);
     page.add_table(table, SUMMARY_FILE);
 }
 
@@ -54,7 +53,7 @@ fn cycles(page: &mut Html, churn: &ChurnSummary) {
     if churn.cycles.is_empty() {
         return;
     }
-    page.element("h4", "Limit cycles");
+    page.element("h4", "Churn loops");
     let sentences: Vec<String> = churn
         .cycles
         .iter()
@@ -65,9 +64,9 @@ fn cycles(page: &mut Html, churn: &ChurnSummary) {
 
 fn blocked(page: &mut Html, churn: &ChurnSummary) {
     let table = Rows::new(&churn.blocked)
-        .text("not consolidated because", |blocker| &blocker.reason)
+        .text("consolidation blocked by", |blocker| &blocker.reason)
         .number("nodes", |blocker| blocker.nodes)
-        .number("looks", |blocker| blocker.looks);
+        .number("checks", |blocker| blocker.looks);
     page.add_table(table, SUMMARY_FILE);
 }
 
@@ -80,6 +79,6 @@ fn decisions(page: &mut Html, decisions: &[DecisionFigures]) {
         .text("reason", |decision| &decision.reason)
         .text("nodes", |decision| decision.nodes.join(", "))
         .text("replaced by", |decision| decision.replacements.join(" and "))
-        .text("came to", move |decision| format!("{}{}", decision.outcome, because(decision)));
+        .text("result", move |decision| format!("{}{}", decision.outcome, because(decision)));
     page.add_table(table, EVENTS_FILE);
 }

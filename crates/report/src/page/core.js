@@ -114,15 +114,16 @@ function moment(at, seconds) {
   return `${manyDays ? `${day(at)} ` : ""}${clock(at, seconds)}`;
 }
 
-/** A span: `2h 03m`, `4m 05s`, `12 s`; it never breaks between lines. */
+/** A duration without parts that are zero: `2h03m`, `4m05s`, `4m`, `12 s`; it never breaks between lines. */
 function span(tenths) {
   const seconds = Math.round(tenths / SECOND);
   if (seconds < 60) return `${seconds}\u00a0s`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)}m\u00a0${pad(seconds % 60)}s`;
+  const parts = (large, unit, small, smaller) => `${large}${unit}${small === 0 ? "" : pad(small) + smaller}`;
+  if (seconds < 3600) return parts(Math.floor(seconds / 60), "m", seconds % 60, "s");
   const minutes = Math.round(seconds / 60);
-  if (minutes < 48 * 60) return `${Math.floor(minutes / 60)}h\u00a0${pad(minutes % 60)}m`;
+  if (minutes < 48 * 60) return parts(Math.floor(minutes / 60), "h", minutes % 60, "m");
   const hours = Math.round(seconds / 3600);
-  return `${Math.floor(hours / 24)}d\u00a0${pad(hours % 24)}h`;
+  return parts(Math.floor(hours / 24), "d", hours % 24, "h");
 }
 
 /** A text in which numbers stay with their units. */

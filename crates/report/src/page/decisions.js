@@ -14,19 +14,19 @@ function decodedDecisions(encoded) {
 
 const decisions = data.decisions ? decodedDecisions(data.decisions) : [];
 const ROWS = 12;
-const GROUPS = { replicas: "Replica counts", launches: "Launches", removals: "Removals", outside: "From outside" };
+const GROUPS = { replicas: "Replica counts", launches: "Launches", removals: "Removals", outside: "External" };
 
 class DecisionTable {
   constructor(place) {
     this.rows = ROWS;
     this.found = [];
     this.groups = new Set(Object.keys(GROUPS));
-    this.search = element("input", { type: "search", placeholder: "Search node, workload or cause", "aria-label": "Search decisions" });
+    this.search = element("input", { type: "search", placeholder: "Search node, workload, or cause", "aria-label": "Search decisions" });
     this.inWindow = element("input", { type: "checkbox" });
     this.count = element("p", { class: "note", "aria-live": "polite" });
     this.body = element("tbody", {});
     this.more = element("button", { type: "button" }, "Show more");
-    const heads = ["Time", "After", "What", "Of", "Cause"].map((name) => element("th", { scope: "col" }, name));
+    const heads = ["Time", "After", "Event", "Subject", "Cause"].map((name) => element("th", { scope: "col" }, name));
     const table = element("table", { class: "decisions" }, element("thead", {}, element("tr", {}, ...heads)), this.body);
     const scroll = element("div", { class: "scroll" }, table);
     place.append(this.filters(), this.count, scroll, this.more);
@@ -80,7 +80,7 @@ class DecisionTable {
     this.drawRows(this.rows);
     const all = data.decisions.in_all;
     const cut = all > decisions.length ? ` The page holds ${amount(decisions.length, true)} of ${amount(all, true)}; events.jsonl has all.` : "";
-    this.count.textContent = `${counted(found.length, "decision", "decisions")}; the times lead to the replay.${cut}`;
+    this.count.textContent = `${counted(found.length, "decision", "decisions")}; select a time to open it in the replay.${cut}`;
     this.more.hidden = found.length <= this.rows;
   }
 
@@ -113,7 +113,7 @@ class Player {
     this.instants = eventInstants();
     this.slider = element("input", { type: "range", id: "slider", min: 0, max: data.duration, step: 1, value: 0, "aria-label": "Time of the replay" });
     this.now = element("output", { for: "slider" });
-    this.speed = element("select", { "aria-label": "How long the whole run plays" });
+    this.speed = element("select", { "aria-label": "Playback length" });
     for (const [seconds, name] of [[30, "In 30 s"], [60, "In 1 min"], [120, "In 2 min"], [480, "In 8 min"]]) {
       this.speed.append(element("option", { value: seconds }, name));
     }
@@ -121,7 +121,7 @@ class Player {
     this.playing = null;
     this.play = this.button("play", "Play", "Play", () => this.toggle());
     const steps = [
-      this.button("before", "\u2039 Event", "Event before", () => this.step(-1)),
+      this.button("before", "\u2039 Event", "Previous event", () => this.step(-1)),
       this.play,
       this.button("next", "Event \u203a", "Next event", () => this.step(1)),
     ];

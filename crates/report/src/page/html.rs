@@ -40,7 +40,7 @@ pub fn sentence(words: &str) -> String {
 /// Units that stay with the number before them.
 const UNITS: [&str; 13] = ["s", "ms", "h", "%", "kB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "USD", "CNY"];
 
-/// `words` with a space that does not break between each number and its unit, and within a span like `1m 05s`. For text and
+/// `words` with a space that does not break between each number and its unit, and within a duration like `1d 04h`. For text and
 /// for markup; not for what a reader may copy into a shell.
 pub fn unbroken(words: &str) -> String {
     let mut joined = String::with_capacity(words.len() + 16);
@@ -153,7 +153,7 @@ mod tests {
     fn numbers_do_not_break_from_units() {
         let cases = [
             ("p50 0 s, p95 38.9 s", "p50 0~s, p95 38.9~s"),
-            ("44.2 % of CPU for 1m 05s (2d 04h)", "44.2~% of CPU for 1m~05s (2d~04h)"),
+            ("44.2% of CPU for 1m05s (2d04h) and 1d 04h", "44.2% of CPU for 1m05s (2d04h) and 1d~04h"),
             ("<b data-value=\"59\">59.0 s</b> in 730 h", "<b data-value=\"59\">59.0~s</b> in 730~h"),
             ("5 launched, 4 services, m5.large spot", "5 launched, 4 services, m5.large spot"),
         ];

@@ -268,7 +268,7 @@ class Replay {
     pen.fillText(now, x + 8, y + 11.5, wide - 8);
   }
 
-  /** The instant in words, and the pods without a node. */
+  /** The time in words, and the pending pods. */
   tell(at) {
     const [place, podPlace] = [placeAt(nodeCounts, at), placeAt(podCounts, at)];
     const ready = readyCounts.map(([kind, values]) => [kind, values[place]]);
@@ -305,7 +305,7 @@ class Replay {
         squares.push(element("span", { class: "pod", style: `--own:${color(workload.color)}`, title: workload.name }));
       }
     }
-    const words = total === 0 ? "No pod waits for a node." : `${counted(total, "pod waits", "pods wait")} for a node:`;
+    const words = total === 0 ? "No pods are pending." : `${counted(total, "pod pending", "pods pending")}:`;
     this.waiting.replaceChildren(element("span", { class: "faint" }, words), ...squares);
   }
 
@@ -330,7 +330,7 @@ class Replay {
     const here = node.pods.filter((pod) => pod.bound <= at && at < pod.gone);
     const requested = node.offers.map((_, own) => here.reduce((total, pod) => total + pod.count * pod.size[own], 0));
     const [cpu, memory, accelerators] = shares(requested, node);
-    const percent = (share) => `${(share * 100).toFixed(0)}\u00a0%`;
+    const percent = (share) => `${(share * 100).toFixed(0)}%`;
     const byWorkload = new Map();
     for (const pod of here) byWorkload.set(pod.workload, (byWorkload.get(pod.workload) || 0) + pod.count);
     const lines = [

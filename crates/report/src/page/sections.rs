@@ -85,8 +85,8 @@ pub(super) fn warnings(page: &mut Html, summary: &Summary) {
     page.list(summary.warnings.telling().map(Caveat::to_string));
     let harmless = summary.warnings.harmless_ones().count();
     if harmless > 0 {
-        let count = format::counted(harmless as u64, "further one, hardly", "further ones, hardly");
-        page.raw(&format!("<details><summary>{count} of weight</summary>\n"));
+        let count = format::counted(harmless as u64, "minor warning", "minor warnings");
+        page.raw(&format!("<details><summary>{count}</summary>\n"));
         page.list(summary.warnings.harmless_ones().map(Caveat::to_string));
         page.end_fold();
     }
@@ -98,7 +98,7 @@ pub(super) fn warnings(page: &mut Html, summary: &Summary) {
 pub(super) fn timeline(page: &mut Html, (outcome, summary): (&Outcome, &Summary), plots: &Plots, command: &str) {
     page.raw("<div id=\"timeline\">\n<div id=\"player\" role=\"group\" aria-label=\"time\"></div>\n<noscript><p class=\"warnings\">");
     page.raw(&text(
-        "Charts, replay and decisions need JavaScript. The SVG files beside this page show the same curves.",
+        "Charts, replay, and decisions need JavaScript. The SVG files in this directory show the same charts.",
     ));
     page.raw("</p></noscript>\n<div id=\"first-panels\" class=\"panels\"></div>\n");
     if let Some(warm_up) = format::warm_up(summary.about.warm_up_seconds) {
@@ -109,41 +109,40 @@ pub(super) fn timeline(page: &mut Html, (outcome, summary): (&Outcome, &Summary)
     for sentence in &plots.left_out {
         page.element("p class=\"note\"", sentence);
     }
-    let hint = "Drag or spread two fingers to zoom, click or touch to choose an instant; arrow keys, +, \u{2212} and 0 do the \
-                same, space plays.";
+    let hint = "Drag or pinch to zoom; click or tap to select a time. Keyboard: arrows move, + and \u{2212} zoom, 0 resets, space plays.";
     page.element("p class=\"note\"", hint);
     if outcome.about.counts_from() > SimTime::ZERO {
-        page.element("p class=\"note\"", "The grey band is the warm-up, which no figure of waiting or churn counts.");
+        page.element("p class=\"note\"", "The grey band is the warm-up; wait times and churn exclude it.");
     }
     page.raw("<div id=\"panels\" class=\"panels\"></div>\n");
     page.end_fold();
-    page.fold("replay", "Replay", "the cluster at one instant, and the lives of nodes");
+    page.fold("replay", "Replay", "cluster state at a point in time, and node lifetimes");
     if outcome.record.nodes.is_empty() {
-        page.element("p class=\"note\"", "The run had no node.");
+        page.element("p class=\"note\"", "No nodes in this run.");
     }
     page.raw("<div id=\"replay-stage\"></div>\n<div id=\"ticker\" aria-label=\"latest decisions\"></div>\n");
-    page.raw("<h3 id=\"lives\">Lives of nodes</h3>\n<div id=\"strips\"></div>\n");
+    page.raw("<h3 id=\"lives\">Node lifetimes</h3>\n<div id=\"strips\"></div>\n");
     page.end_fold();
-    page.fold("decisions", "Decisions", "each with its cause");
+    page.fold("decisions", "Decisions", "with causes");
     page.raw("<div id=\"decisions-table\"></div>\n");
     page.end_fold();
     page.raw("</div>\n");
 }
 
 pub(super) fn waiting(page: &mut Html, summary: &Summary) {
-    page.element("h3", "How long things took");
+    page.element("h3", "Latencies");
     let pods = &summary.pods;
     let spans = [
-        ("Pod created to bound to a node", &pods.wait_for_node),
+        ("Pod created to scheduled", &pods.wait_for_node),
         ("Pod created to Ready", &pods.created_to_ready),
         ("Instance launched to node Ready", &summary.nodes.launch_to_ready),
     ];
     let rows = spans.into_iter().filter_map(|(name, spans)| Some((name.to_owned(), spans.as_ref()?, ())));
-    page.add_table(run_tables::spans("from, to", rows), SUMMARY_FILE);
+    page.add_table(run_tables::spans("phase", rows), SUMMARY_FILE);
     waits::tables(page, summary);
     let note = format!(
-        "{} and {}; {} evicted, {} of containers killed, {} deleted before it had a node, {} without a node at the end. Percentiles are by the \
-         nearest-rank rule. Pods of DaemonSets and placeholders are left out; a pod that never had a node counts with the time it waited.",
+        "{} and {}; {} evicted, {} of killed containers, {} deleted before scheduling, {} unscheduled at the end. Percentiles use the \
+         nearest-rank method. DaemonSet and placeholder pods are excluded; a pod that was never scheduled counts with the time it waited.",
         format::counted(pods.created, "pod", "pods"),
         format::counted(pods.daemon_pods_created, "daemon pod", "daemon pods"),
         format::count(pods.evicted),
@@ -174,8 +173,8 @@ pub(super) fn scaling(page: &mut Html, summary: &Summary) {
         .text("unit", |metric| &metric.unit)
         .number("target", |metric| metric.target.to_string())
         .number("mean", |metric| number(metric.mean))
-        .number("largest", |metric| number(metric.max))
-        .number("at the end", |metric| number(metric.last));
+        .number("max", |metric| number(metric.max))
+        .number("at end", |metric| number(metric.last));
     page.add_table(metrics, "metrics.csv");
     page.add_table(run_tables::changes(&summary.scaling.changes, usize::MAX), "events.jsonl");
 }
@@ -191,28 +190,27 @@ pub(super) fn cost(page: &mut Html, summary: &Summary) {
     let cost = &summary.cost;
     let money = |amount| format::money_among(&summary.about.currency, amount, cost.total);
     let whole = |amount| format::money(&summary.about.currency, amount);
-    let mut all = format!("All of it: {}", whole(cost.total));
+    let mut all = format!("Total: {}", whole(cost.total));
     if let (Some(hour), Some(month)) = (cost.per_hour, cost.per_month) {
         all += &format!(", {} per hour, {} per month of 730 h", whole(hour), whole(month));
     }
     page.element("p", &(all + "."));
     let phases = format!(
-        "Compute of nodes cost {} while starting, {} while Ready, {} while draining.",
+        "Node compute: {} while starting, {} while Ready, {} while draining.",
         money(cost.phases.starting),
         money(cost.phases.useful),
         money(cost.phases.draining)
     );
     page.element("p", &phases);
     let idle = format!(
-        "{} ({} of the bill) paid for capacity that nobody requested: a node's cost times what is left of the fullest of its \
-         CPU, memory and accelerators, and what was bought ahead and left unused.",
+        "Idle capacity: {} ({} of the bill). For each node, cost times the unrequested share of its most requested resource (CPU, memory, or accelerators); plus unused commitments.",
         money(cost.idle.amount),
         format::percent(cost.idle.share)
     );
     page.element("p", &idle);
     if cost.unused.amount > 0.0 {
         let unused = format!(
-            "Of that, {} ({} of the bill) are reservations and commitments that nothing used.",
+            "Of that, {} ({} of the bill) is unused reservations and commitments.",
             money(cost.unused.amount),
             format::percent(cost.unused.share)
         );
@@ -220,8 +218,7 @@ pub(super) fn cost(page: &mut Html, summary: &Summary) {
     }
     if let Some(range) = cost.spot_range {
         let range = format!(
-            "Spot instances cost {} of it at prices that may be off: the bill is {} if all of them lie at the tenth percentile of what is known of \
-             their error, and {} at the ninetieth.",
+            "Spot instances: {}, at prices with a known error. The bill is {} if all Spot prices are at the 10th percentile of that error, and {} at the 90th.",
             money(range.spot),
             money(range.total_low),
             money(range.total_high)
@@ -229,11 +226,11 @@ pub(super) fn cost(page: &mut Html, summary: &Summary) {
         page.element("p", &range);
     }
     if let Some(rest) = cost.without_network {
-        let rest = format!("Without load balancers, gateways, public addresses and transfer it is {}.", money(rest));
+        let rest = format!("Excluding load balancers, NAT gateways, public IPs, and data transfer: {}.", money(rest));
         page.element("p", &rest);
     }
     let unconfirmed = format!(
-        "{} ({}) rests on prices that were estimated, derived or assumed rather than published or observed.",
+        "{} ({}) uses estimated, derived, or assumed prices instead of published or observed ones.",
         money(cost.unconfirmed.amount),
         format::percent(cost.unconfirmed.share)
     );
@@ -252,16 +249,16 @@ pub(super) fn cost(page: &mut Html, summary: &Summary) {
     let breakdowns: [(&'static str, &[Part]); 7] = [
         ("item", &cost.by_item),
         ("workload", &cost.by_workload),
-        ("capacity type of nodes", &by_capacity_type),
-        ("instance family of nodes", &cost.by_family),
-        ("zone of nodes", &cost.by_zone),
-        ("NodePool or node group", &cost.by_node_origin),
-        ("quality of the price", &cost.by_price_quality),
+        ("capacity type", &by_capacity_type),
+        ("instance family", &cost.by_family),
+        ("zone", &cost.by_zone),
+        ("NodePool / node group", &cost.by_node_origin),
+        ("price quality", &cost.by_price_quality),
     ];
     page.raw("<div class=\"breakdowns\">\n");
     for (name, parts) in breakdowns {
         // What is taken back makes the bill smaller than what is charged.
-        let share = if name == "item" { "of what is charged" } else { "of the bill" };
+        let share = if name == "item" { "share of charges" } else { "share of bill" };
         let table = Rows::new(parts)
             .text(name, |part| &part.name)
             .number("cost", |part| money(part.amount))
@@ -272,7 +269,7 @@ pub(super) fn cost(page: &mut Html, summary: &Summary) {
     let is_used = |quality: PriceQuality| cost.by_price_quality.iter().any(|part| part.name == quality.as_str());
     let legend = PriceQuality::legend(is_used);
     if !legend.is_empty() {
-        page.element("p class=\"note\"", &format!("Quality of prices \u{2013} {}.", legend.join(". ")));
+        page.element("p class=\"note\"", &format!("Price quality \u{2013} {}.", legend.join(". ")));
     }
 }
 
@@ -299,14 +296,14 @@ pub(super) fn bill(page: &mut Html, outcome: &Outcome) {
     let table = Rows::new(groups)
         .text("item", |((item, ..), _)| *item)
         .text("instance type", |((_, instance_type, ..), _)| symbol(*instance_type))
-        .text("bought as", |((_, _, capacity_type, _), _)| bought(*capacity_type))
+        .text("capacity type", |((_, _, capacity_type, _), _)| bought(*capacity_type))
         .text("zone", |((.., zone), _)| symbol(*zone))
         .number("lines", |(_, (lines, ..))| *lines)
         .number("hours billed", |(_, (_, billed, _))| hours(*billed).map(|hours| Figure::decimals(hours, 2)))
         .number("mean per hour", |(_, (_, billed, amount))| per_hour(*billed, *amount))
         .number("amount", |(_, (.., amount))| Figure::money(currency, amount.as_f64(), total.as_f64()));
     page.add_table(table, "bill.csv");
-    let total = format!("Total: {total} {currency}. bill.csv has every line, to nine decimals.");
+    let total = format!("Total: {total} {currency}. See bill.csv for every line, to nine decimals.");
     page.element("p class=\"note\"", &total);
 }
 
@@ -317,7 +314,7 @@ pub(super) fn nodes(page: &mut Html, outcome: &Outcome, summary: &Summary) {
     let failed = nodes.failures();
     let removed = if ends.is_empty() { "none removed".to_owned() } else { format!("removed: {}", ends.join(", ")) };
     let sentence = format!(
-        "{} Ready at the start, {} at the end. {} launched, {failed}; {removed}{}.",
+        "{} Ready at start, {} at end. {} launched, {failed}; {removed}{}.",
         format::count(nodes.at_start),
         format::count(nodes.at_end),
         format::count(nodes.launches),
@@ -325,11 +322,10 @@ pub(super) fn nodes(page: &mut Html, outcome: &Outcome, summary: &Summary) {
     );
     page.element("p", &sentence);
     if let Some(seconds) = nodes.mean_lifetime_seconds {
-        page.element("p", &format!("Removed nodes ran for {} on average.", format::span(seconds)));
+        page.element("p", &format!("Mean lifetime of removed nodes: {}.", format::span(seconds)));
     }
     let market = format!(
-        "EC2 gave notice to {} and took {} of them itself; {} fell back to On-Demand; {} throttled; prices changed {} under \
-         running instances.",
+        "EC2 sent interruption notices to {} and reclaimed {} of them when the notice expired; {} fell back to On-Demand; {} throttled; Spot prices changed {} for running instances.",
         format::counted(nodes.interruptions, "Spot instance", "Spot instances"),
         format::count(nodes.reclaimed),
         format::counted(nodes.on_demand_fallbacks, "launch", "launches"),
@@ -339,7 +335,7 @@ pub(super) fn nodes(page: &mut Html, outcome: &Outcome, summary: &Summary) {
     page.element("p", &market);
     let end = SimTime::ZERO + outcome.about.duration;
     let costs = tables::node_costs(outcome);
-    // The dearest comes first.
+    // The most expensive comes first.
     let mut nodes: Vec<(&NodeFacts, Money)> = outcome.record.nodes.iter().zip(costs).collect();
     nodes.sort_by_key(|(_, cost)| std::cmp::Reverse(*cost));
     let (currency, total) = (&summary.about.currency, summary.cost.total);
@@ -349,17 +345,19 @@ pub(super) fn nodes(page: &mut Html, outcome: &Outcome, summary: &Summary) {
     let table = Rows::new(nodes)
         .text("node", |(node, _)| &node.name)
         .text("instance type", |(node, _)| symbol(node.instance_type))
-        .text("bought as", |(node, _)| node.capacity_type.map(|bought| format::bought_as(bought.as_str()).to_owned()))
+        .text("capacity type", |(node, _)| {
+            node.capacity_type.map(|bought| format::bought_as(bought.as_str()).to_owned())
+        })
         .number("cost", |(_, cost)| Figure::money(currency, cost.as_f64(), total))
         .number("ran for", |(node, _)| span(ran(node)))
         .number("CPU requested", |(node, _)| tables::node_utilisation(node, end).0.map(Figure::share))
         .number("memory requested", |(node, _)| tables::node_utilisation(node, end).1.map(Figure::share))
-        .number("to Ready", |(node, _)| span(node.ready.map(|ready| ready - node.requested)))
-        .number("asked for at", |(node, _)| SimTime::from_micros(node.requested.as_secs() * 1_000_000).to_string())
+        .number("time to Ready", |(node, _)| span(node.ready.map(|ready| ready - node.requested)))
+        .number("requested at", |(node, _)| SimTime::from_micros(node.requested.as_secs() * 1_000_000).to_string())
         .text("zone", |(node, _)| symbol(node.zone))
         .text("from", |(node, _)| node.origin.name().to_string())
-        .text("ended", |(node, _)| {
-            node.end.map(|end| format!("{}{}", if node.is_draining() { "drains: " } else { "" }, end.as_str()))
+        .text("end reason", |(node, _)| {
+            node.end.map(|end| format!("{}{}", if node.is_draining() { "draining: " } else { "" }, end.as_str()))
         });
     page.add_table(table, "nodes.csv");
 }
@@ -394,8 +392,11 @@ pub(super) fn footer(page: &mut Html, summary: &Summary, command: &str) {
     entry("Command", command);
     entry("Program", &format!("{} {}", summary.program, summary.program_version));
     entry("Seed", &about.seed.to_string());
-    entry("Reproduces", &format!("Kubernetes {}, Karpenter {}", about.versions.kubernetes, about.versions.karpenter));
-    entry("Prices of", &about.price_date);
+    entry(
+        "Simulated versions",
+        &format!("Kubernetes {}, Karpenter {}", about.versions.kubernetes, about.versions.karpenter),
+    );
+    entry("Price data", &about.price_date);
     entry("Zones", &about.zones.join(", "));
     entry("Event hash", &summary.event_hash);
     for input in &about.inputs {

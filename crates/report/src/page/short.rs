@@ -22,7 +22,7 @@ pub(super) fn waiting(summary: &Summary) -> String {
     let pods = &summary.pods;
     let mut words = format::counted(pods.created, "pod", "pods");
     if let Some(waits) = &pods.wait_for_node {
-        words += &format!(", the longest without a node for {}", format::span(waits.max_seconds));
+        words += &format!(", longest wait {}", format::span(waits.max_seconds));
     }
     text(&words)
 }
@@ -34,7 +34,7 @@ pub(super) fn nodes(summary: &Summary) -> String {
     let evictions = summary.churn.evictions;
     let evicted = figure("churn.evictions", evictions as f64, &format::count(evictions));
     let mut words = format!(
-        "at most {most} Ready, {launches} launched, {}, {evicted} {} evicted",
+        "peak {most} Ready, {launches} launched, {}, {evicted} {} evicted",
         nodes.departures(),
         if evictions == 1 { "pod" } else { "pods" }
     );
@@ -49,9 +49,9 @@ pub(super) fn nodes(summary: &Summary) -> String {
 pub(super) fn scaling(summary: &Summary) -> String {
     let scaling = &summary.scaling;
     let rescales = figure("scaling.rescales", scaling.rescales as f64, &format::count(scaling.rescales));
-    let mut words = format!("replica counts changed {rescales} times by autoscalers");
+    let mut words = format!("{rescales} replica changes by autoscalers");
     if let Some(full) = summary.availability.full().into_iter().next() {
-        words += &text(&format!(", at the maximum: {}", full.words()));
+        words += &text(&format!(", at max replicas: {}", full.words()));
     }
     words
 }

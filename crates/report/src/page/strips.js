@@ -23,7 +23,7 @@ function fullness(node, columns, columnOf) {
 class Strips {
   constructor(place) {
     this.canvas = element("canvas", { role: "img", tabindex: 0 });
-    this.canvas.setAttribute("aria-label", `The lives of ${counted(nodes.length, "node", "nodes")}; the table of nodes holds the same in words.`);
+    this.canvas.setAttribute("aria-label", `Lifetimes of ${counted(nodes.length, "node", "nodes")}; the nodes table has the same data as text.`);
     this.rows = [...nodes].sort((one, two) => one.asked - two.asked || one.index - two.index);
     if (DRAWN) place.append(element("p", { class: "note" }, `${DRAWN}: those there when the page opens, then those that live longest; nodes.csv has all.`));
     place.append(element("div", { class: "stage" }, this.canvas), this.key());
@@ -45,9 +45,9 @@ class Strips {
   key() {
     const list = element("ul", { class: "legend key" });
     const entry = (name, mark) => list.append(element("li", {}, mark, name));
-    entry("Requested of the node, 0 to 100\u00a0%", element("span", { class: "mark scale" }));
+    entry("Share of node requested, 0 to 100%", element("span", { class: "mark scale" }));
     entry("Starting", element("span", { class: "mark waits" }));
-    entry("Told to go", element("span", { class: "mark leaves" }));
+    entry("Marked for removal", element("span", { class: "mark leaves" }));
     entry("Interruption notice", element("span", { class: "mark notice" }));
     keyOfPurchases(entry);
     return list;

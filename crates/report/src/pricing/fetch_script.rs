@@ -21,8 +21,7 @@ impl FetchScript<'_> {
     pub fn text(&self) -> String {
         let (region, scenario) = (self.region, self.scenario.map_or_else(|| "SCENARIO".to_owned(), quoted));
         let mut text = format!(
-            "#!/bin/sh\n# Fetches AWS's published prices of {region} for {}.\n# Needs the AWS CLI, version 2, and the rights \
-             pricing:GetProducts and ec2:DescribeSpotPriceHistory;\n# AWS charges for neither.\nset -eu\n\n",
+            "#!/bin/sh\n# Fetches AWS's published prices of {region} for {}.\n# Needs the AWS CLI, version 2, and the IAM permissions pricing:GetProducts and ec2:DescribeSpotPriceHistory;\n# Both calls are free.\nset -eu\n\n",
             match self.types.len() {
                 0 => "all its instance types".to_owned(),
                 1 => "the one instance type that the scenario can use".to_owned(),

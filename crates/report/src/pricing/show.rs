@@ -271,9 +271,9 @@ impl TypeSheet {
             row(name, &|resources| resources.devices.get(name).map(i64::to_string));
         }
         let table = Rows::new(rows)
-            .text("for pods on a node", |row| row.0.clone())
-            .number(format!("Karpenter {} expects", node.karpenter_version), |row| row.1.clone())
-            .number("a real node offers", |row| row.2.clone())
+            .text("allocatable per node", |row| row.0.clone())
+            .number(format!("Karpenter {} estimates", node.karpenter_version), |row| row.1.clone())
+            .number("actual node", |row| row.2.clone())
             .widths(&[LABEL]);
         lines.extend(table.table().lines(width));
         lines.push(format!("  (image {:?}, default kubelet settings)", node.ami_family));
@@ -296,14 +296,14 @@ impl TypeSheet {
         );
         lines.push(format!("{:<LABEL$}{on_demand}", format!("On-Demand ({})", currency.code())));
         if let Some(compared) = self.karpenter_per_hour {
-            let why = "the price with dedicated tenancy, for which it asks where a type is bare metal";
+            let why = "dedicated-tenancy price, which Karpenter uses for bare-metal types";
             lines.push(format!("{:<LABEL$}{} per hour: {why}", "Karpenter compares", hourly(currency, compared)));
         }
         let interrupted = self.spot_advisor.as_ref().map_or_else(
-            || "unknown: the Spot Advisor does not list the type".to_owned(),
+            || "unknown (not listed by Spot Advisor)".to_owned(),
             |spot_advisor| {
-                let saving = format!("average saving {} %", spot_advisor.savings_percent);
-                format!("{} of Spot instances within 30 days (Spot Advisor; {saving})", spot_advisor.interrupted)
+                let saving = format!("average saving {}%", spot_advisor.savings_percent);
+                format!("{} of Spot instances per 30 days (Spot Advisor; {saving})", spot_advisor.interrupted)
             },
         );
         lines.push(format!("{:<LABEL$}{interrupted}", "interrupted"));
@@ -312,7 +312,7 @@ impl TypeSheet {
     fn zone_lines(&self, width: Option<usize>) -> Vec<String> {
         let price = |zone: &ZoneFigure| match &zone.spot {
             Some(spot) => Cell::from(Figure::new(spot.per_hour, Unit::PerHour(self.currency))),
-            None => Cell::from(if zone.offered { "not as Spot" } else { "not offered" }),
+            None => Cell::from(if zone.offered { "no Spot" } else { "not offered" }),
         };
         let known = |zone: &ZoneFigure, date: bool| {
             zone.spot.as_ref().map(|spot| if date { spot.as_of } else { spot.quality.as_str() })
@@ -322,7 +322,7 @@ impl TypeSheet {
             .text("zone id", |zone| zone.zone_id)
             .number("Spot per hour", |zone| price(zone))
             .number("saving", |zone| zone.saving_share.map(Figure::share))
-            .text("known as", |zone| known(zone, false))
+            .text("source", |zone| known(zone, false))
             .text("date", |zone| known(zone, true))
             .missing("")
             .table()

@@ -97,19 +97,19 @@ impl AvailabilitySummary {
 }
 
 impl WorkloadAvailability {
-    /// The time without a Ready replica in words: `data/db for 1h 06m`.
+    /// The time without a Ready replica in words: `data/db for 1h06m`.
     pub fn at_zero_words(&self) -> String {
         let total = format::span(self.at_zero_seconds);
         let times = match self.times_at_zero {
             0 | 1 => String::new(),
-            many => format!(" in {many} stretches, the longest {}", format::span(self.longest_at_zero_seconds)),
+            many => format!(" in {many} periods, longest {}", format::span(self.longest_at_zero_seconds)),
         };
         format!("{} for {total}{times}", self.workload)
     }
 }
 
 impl AutoscalerAtMax {
-    /// The time at the maximum in words: `shop/web, 40 replicas, for 2h 03m from 19h 10m on`.
+    /// The time at the maximum in words: `shop/web, 40 replicas, for 2h03m from 19h10m on`.
     pub fn words(&self) -> String {
         let replicas = format::counted(self.max_replicas, "replica", "replicas");
         let from = self.at_max_from_seconds.map_or_else(String::new, |from| format!(" from {} on", format::span(from)));

@@ -150,10 +150,10 @@ impl CycleFigures {
         let dots = if self.rounds > 3 { ", \u{2026}" } else { "" };
         if self.kind == cycles::MOVED {
             let types = self.instance_types.join(", ");
-            format!("every {period}, {rounds} times: pods of {workloads} leave {nodes}{dots} ({types})")
+            format!("every {period}, {rounds} times: pods of {workloads} are evicted from {nodes}{dots} ({types})")
         } else {
             let because = &self.because;
-            format!("every {period}, {rounds} times: {nodes} to be replaced, and not replaced: {because}")
+            format!("every {period}, {rounds} times: replacement of {nodes} started but not completed: {because}")
         }
     }
 }

@@ -195,7 +195,7 @@ impl NodeSummary {
     pub fn still_draining(&self) -> String {
         match self.draining_at_end {
             0 => String::new(),
-            count => format!(", {} draining at the end", format::count(count)),
+            count => format!(", {} still draining at the end", format::count(count)),
         }
     }
 }

@@ -32,7 +32,7 @@ fn unanswered(requests: &[RequestFigures]) -> Option<String> {
     let share = |figures: &RequestFigures| figures.unanswered_share().filter(|share| *share > 0.01);
     let worst = requests.iter().filter_map(|figures| Some((share(figures)?, &figures.workload)));
     let (share, workload) = worst.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    Some(format!("{} of the requests to {workload} got no answer", percent(share)))
+    Some(format!("{} of requests to {workload} were unanswered", percent(share)))
 }
 
 /// A limit against what happened.

@@ -123,7 +123,7 @@ impl VerticalFigures {
     /// What it did, in words.
     pub fn deeds(&self) -> String {
         let counts = [
-            (self.admitted, "made with other requests"),
+            (self.admitted, "created with new requests"),
             (self.evicted, "evicted"),
             (self.resized, "resized in place"),
             (self.deferred, "resizes deferred"),

@@ -33,7 +33,10 @@ impl Table {
         page.raw("</tbody>\n</table></div>\n");
         let rows = self.rows.len();
         if rows > ROWS_MAX {
-            page.element("p class=\"note\"", &format!("The first {ROWS_MAX} of {rows}; {whole} has all."));
+            page.element(
+                "p class=\"note\"",
+                &format!("Showing the first {ROWS_MAX} of {rows}. See {whole} for the rest."),
+            );
         }
     }
 }

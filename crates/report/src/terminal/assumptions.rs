@@ -20,6 +20,6 @@ pub(super) fn lines(summary: &Summary, lines: &mut Vec<String>) {
         lines.push(format!("  {}: {}", size_in_words(*size, summary), first.trim_end_matches('.')));
     }
     if all.len() > SHOWN {
-        lines.push(format!("  and {} more in the report", all.len() - SHOWN));
+        lines.push(format!("  + {} more in the report", all.len() - SHOWN));
     }
 }

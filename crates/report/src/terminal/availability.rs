@@ -1,4 +1,4 @@
-//! Replicas that were wanted and did not serve: the first lines after the heading.
+//! Desired replicas that did not serve.
 
 use super::{LABEL, WORKLOADS_MAX};
 use crate::format::{self, counted, percent};
@@ -9,16 +9,16 @@ pub(super) fn lines(summary: &Summary, lines: &mut Vec<String>) {
     let availability = &summary.availability;
     let Some(share) = availability.unavailable_share else { return };
     let missing = format::objective(format::POD_MINUTES, availability.unavailable_pod_minutes);
-    lines.push(format!("{:<LABEL$}{missing}, {} of what was wanted", "replicas missing", percent(share)));
+    lines.push(format!("{:<LABEL$}{missing} ({} of desired)", "missing replicas", percent(share)));
     let at_zero: Vec<String> = availability
         .worst()
         .iter()
         .filter(|item| item.at_zero_seconds > 0.0)
         .map(|workload_availability| workload_availability.at_zero_words())
         .collect();
-    list(lines, "  none Ready", &at_zero, ("workload", "workloads"));
+    list(lines, "  zero Ready replicas", &at_zero, ("more workload", "more workloads"));
     let at_max: Vec<String> = availability.full().iter().map(|item| item.words()).collect();
-    list(lines, "  at the maximum", &at_max, ("autoscaler", "autoscalers"));
+    list(lines, "  at max replicas", &at_max, ("more autoscaler", "more autoscalers"));
     lines.push(String::new());
 }
 
@@ -29,6 +29,6 @@ pub(super) fn list(lines: &mut Vec<String>, label: &str, all: &[String], (one, m
     }
     let more = all.len().saturating_sub(WORKLOADS_MAX) as u64;
     if more > 0 {
-        lines.push(format!("{:<LABEL$}and {} more in the report", "", counted(more, one, many)));
+        lines.push(format!("{:<LABEL$}+ {} in the report", "", counted(more, one, many)));
     }
 }

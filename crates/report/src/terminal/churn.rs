@@ -16,7 +16,7 @@ pub(super) fn lines(summary: &Summary, lines: &mut Vec<String>) {
             churn.evictions_per_day.map_or_else(String::new, |rate| format!(" ({} per day)", format::per_day(rate)));
         let evicted = format::counted(churn.evictions, "pod evicted", "pods evicted");
         let missing = format::span(churn.ready_time_lost_seconds);
-        line("churn", &format!("{evicted}{per_day}, missing for {missing} altogether"));
+        line("churn", &format!("{evicted}{per_day}, {missing} of Ready time lost in total"));
     }
     let replaced: Vec<&ReplacementFigures> =
         churn.replacements.iter().filter(|replacement| replacement.replaced > 0).collect();
@@ -28,27 +28,33 @@ pub(super) fn lines(summary: &Summary, lines: &mut Vec<String>) {
             })
             .collect();
         let equal: u64 = replaced.iter().map(|replacement_figures| replacement_figures.by_equal).sum();
-        line("  nodes replaced", &format!("{}; {} by the same type", counts.join(", "), format::count(equal)));
+        line(
+            "  nodes replaced",
+            &format!("{}; {} with the same instance type", counts.join(", "), format::count(equal)),
+        );
         let cost = money_among(&summary.about.currency, churn.overlap_cost + churn.image_cost, summary.cost.total);
         let images = format::bytes(churn.image_bytes);
-        line("  both billed for", &format!("{:.2} h, {images} of images pulled: {cost}", churn.overlap_hours));
+        line(
+            "  overlap cost",
+            &format!("{:.2} h both nodes billed, {images} of images pulled: {cost}", churn.overlap_hours),
+        );
     }
     for cycle in churn.cycles.iter().take(SHOWN) {
-        line("  limit cycle", &cycle.sentence());
+        line("  churn loop", &cycle.sentence());
     }
     if churn.cycles_in_all > SHOWN as u64 {
-        line("", &format!("and {} in the report", format::counted(churn.cycles_in_all - SHOWN as u64, "more", "more")));
+        line("", &format!("+ {} more in the report", churn.cycles_in_all - SHOWN as u64));
     }
     let said = |blocked_figures: &BlockedFigures| {
         let nodes = format::counted(blocked_figures.nodes, "node", "nodes");
-        format!("{} ({}, {nodes})", blocked_figures.reason, format::counted(blocked_figures.looks, "look", "looks"))
+        format!("{} ({}, {nodes})", blocked_figures.reason, format::counted(blocked_figures.looks, "check", "checks"))
     };
     let blocked: Vec<String> = churn.blocked.iter().take(SHOWN).map(said).collect();
     if !blocked.is_empty() {
-        line("not consolidated", &blocked.join(", "));
+        line("blocked consolidation", &blocked.join(", "));
     }
     if let Some(drifted) = &churn.drifted_at_end {
-        line("drifted at the end", &drifted_text(drifted));
+        line("still drifted", &drifted_text(drifted));
     }
 }
 
@@ -58,9 +64,9 @@ fn drifted_text(drifted: &DriftedFigures) -> String {
     let said = |count: &Count| format!("{} ({})", count.name, nodes(count.count));
     let kept: Vec<String> = drifted.blocked.iter().take(SHOWN).map(said).collect();
     let waiting = drifted.nodes - drifted.blocked.iter().map(|item| item.count).sum::<u64>().min(drifted.nodes);
-    let turn = (waiting > 0).then(|| format!("their turn has not come ({})", nodes(waiting)));
+    let turn = (waiting > 0).then(|| format!("waiting for their turn ({})", nodes(waiting)));
     let why: Vec<String> = kept.into_iter().chain(turn).collect();
-    format!("{}, not replaced: {}", nodes(drifted.nodes), why.join(", "))
+    format!("{} not replaced: {}", nodes(drifted.nodes), why.join(", "))
 }
 
 #[cfg(test)]
@@ -69,10 +75,10 @@ mod tests {
     use crate::summary::{Count, DriftedFigures};
 
     #[test]
-    fn drifted_nodes_are_told_with_what_keeps_them() {
-        let kept = Count { name: "a pod would have no place".to_owned(), count: 2 };
-        let told = |nodes| drifted_text(&DriftedFigures { nodes, blocked: vec![kept.clone()] });
-        assert_eq!(told(2), "2 nodes, not replaced: a pod would have no place (2 nodes)");
-        assert!(told(3).ends_with("(2 nodes), their turn has not come (1 node)"), "{}", told(3));
+    fn drifted_nodes_show_their_blockers() {
+        let kept = Count { name: "a pod cannot be rescheduled".to_owned(), count: 2 };
+        let shown = |nodes| drifted_text(&DriftedFigures { nodes, blocked: vec![kept.clone()] });
+        assert_eq!(shown(2), "2 nodes not replaced: a pod cannot be rescheduled (2 nodes)");
+        assert!(shown(3).ends_with("(2 nodes), waiting for their turn (1 node)"), "{}", shown(3));
     }
 }

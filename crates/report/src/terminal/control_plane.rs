@@ -17,6 +17,6 @@ pub(super) fn lines(summary: &Summary, lines: &mut Vec<String>) {
         format!("{} ({}): {delayed} of {all} waited, max {}", limited.who, limited.limit, span(limited.longest_seconds))
     };
     let all: Vec<String> = limited.iter().map(text).collect();
-    availability::list(lines, "  limited", &all, ("controller", "controllers"));
+    availability::list(lines, "  limited", &all, ("more controller", "more controllers"));
     lines.push(String::new());
 }

@@ -9,6 +9,6 @@ pub(super) fn lines(summary: &Summary, lines: &mut Vec<String>) {
         return;
     }
     let all: Vec<String> = summary.limits_reached.iter().map(|limit| limit.words()).collect();
-    availability::list(lines, "limits reached", &all, ("limit", "limits"));
+    availability::list(lines, "limits reached", &all, ("more limit", "more limits"));
     lines.push(String::new());
 }

@@ -332,7 +332,7 @@ impl<const MOST: u32> Kind for Share<MOST> {
             if MOST == 100 {
                 error("a share").because("not a share").help("write for example `30%` or `0.3`")
             } else {
-                let because = format!("from 0 to {MOST} %");
+                let because = format!("from 0 to {MOST}%");
                 error("not a share").because(because).help("write for example `10%` or `0.1`")
             }
         })

@@ -8,7 +8,7 @@ use crate::manifests::{API_VERSIONS, NOT_SIMULATED, READ, WITHOUT_EFFECT};
 const HEAD: &str = "\
 # Scenario reference
 
-Every key of a scenario file: what stands under it, what holds without it, and what it means. Printed by
+Every key in a scenario file, with its type, default, and meaning. Printed by
 `nodecast schema --format markdown` from the description that the program reads scenarios by; edit that, not this file.
 
 `nodecast validate scenario.yaml` checks a scenario with everything that it names, without simulating it.
@@ -34,7 +34,7 @@ In VS Code `settings.json` does the same for many files:
 ";
 
 const VALUES: &str = "\
-## How values are written
+## Value formats
 
 | value | is written |
 | --- | --- |

@@ -110,8 +110,7 @@ pub(super) fn unsupported(context: &Context<'_>) -> Option<String> {
     let is_over = support::unsupported_from(version)? <= context.setup.scenario.start.as_second();
     is_over.then(|| {
         format!(
-            "EKS no longer supports Kubernetes {version} when the run begins and would have upgraded the control plane; it is billed as under \
-             extended support."
+            "EKS no longer supports Kubernetes {version} at the start of this run and would have upgraded the control plane. The bill uses extended-support pricing."
         )
     })
 }

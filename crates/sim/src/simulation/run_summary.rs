@@ -281,7 +281,7 @@ fn of_fargate(context: &Context<'_>) -> Option<String> {
     let region = &context.setup.region;
     let priced = match context.fargate_prices().quality() {
         PriceQuality::Assumed if region.currency == Currency::Usd => {
-            format!("; what it costs in {} is assumed", region.name)
+            format!("; its price in {} is assumed", region.name)
         }
         _ => String::new(),
     };
@@ -296,9 +296,9 @@ fn unpriced(setup: &Setup<'_>) -> Option<String> {
     let types = unpriced_types(setup);
     let first = types.first()?;
     Some(match types.len() {
-        1 => format!("{first} is never launched: no price of it is known."),
+        1 => format!("{first} is never launched, because it has no known price."),
         2 => format!("{first} and another type are never launched: no price of them is known."),
-        more => format!("{first} and {} other types are never launched: no price of them is known.", more - 1),
+        more => format!("{first} and {} other types are never launched, because they have no known price.", more - 1),
     })
 }
 

@@ -351,7 +351,7 @@ fn of_hours(
                 within;
         }
     }
-    let (name, label) = ("cost_at_held_prices_per_day", "nodes at one price list a day");
+    let (name, label) = ("cost_at_held_prices_per_day", "nodes at fixed prices a day");
     let (held, luck) = (held.map(|held| held / readings.days), floors::SPOT_PRICE * spot / readings.days);
     readings.measured(name, label, Unit::Money, floors::HOURS, (held, luck));
     readings.count("node_hours", "node-hours", floors::HOURS, hours);
@@ -369,7 +369,7 @@ fn of_hours(
     // A node that is checked each minute seems to be there a little longer than it was, next to its replacement.
     let seen = history.counted.nodes.iter().flatten().filter(|(at, _)| window.holds(*at)).map(|(_, nodes)| *nodes);
     let most = seen.reduce(f64::max).unwrap_or_else(|| most_at_once(&present) as f64);
-    readings.measured("nodes_max", "most nodes at once", Unit::Count, floors::NODES_MAX, (Some(most), 0.0));
+    readings.measured("nodes_max", "peak nodes", Unit::Count, floors::NODES_MAX, (Some(most), 0.0));
 }
 
 /// Hours of each instance type within a stretch.
@@ -431,7 +431,7 @@ fn of_evictions(history: &History, window: Window, basis: Basis, readings: &mut 
         readings.count("evictions", "pods evicted", floors::EVICTIONS, evicted as f64);
     } else if let (true, Some(evictions)) = (basis.counted_evictions, &history.counted.evictions) {
         let counted = evictions.iter().filter(|(at, _)| window.holds(*at)).map(|(_, count)| count).sum();
-        readings.count("evictions", "pods evicted, DaemonSets\u{2019} too", floors::EVICTIONS, counted);
+        readings.count("evictions", "pods evicted, including DaemonSet pods", floors::EVICTIONS, counted);
     }
 }
 

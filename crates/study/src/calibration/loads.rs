@@ -29,7 +29,7 @@ fn of_workload(fit: &mut Fit<'_>, workload: &str, points: &[(f64, f64)]) -> Opti
     let idle = fitted.intercept.value / mean;
     if idle > IDLE_MAX && fitted.intercept.low > 0.0 {
         fit.warnings.push(format!(
-            "{workload} uses {:.0} % of its CPU without any request, which the model of requests has not: state more per request, or less load",
+            "{workload} uses {:.0}% of its CPU without any request, which the model of requests has not: state more per request, or less load",
             idle * 100.0
         ));
     }
@@ -52,9 +52,9 @@ fn of_workload(fit: &mut Fit<'_>, workload: &str, points: &[(f64, f64)]) -> Opti
         )
     };
     shown.taken = FitOutcome::Shown;
-    shown.notes.push(format!("{:.0} % of the CPU is used without requests", idle.max(0.0) * 100.0));
+    shown.notes.push(format!("{:.0}% of the CPU is used without requests", idle.max(0.0) * 100.0));
     if unseen > 0.0 {
-        let words = "up to {} % more, which pods use before their second sample";
+        let words = "up to {}% more, which pods use before their second sample";
         shown.notes.push(words.replace("{}", &format!("{:.1}", unseen * 100.0)));
     }
     shown.notes.push(format!(

@@ -267,7 +267,7 @@ fn curve(fit: &mut Fit<'_>, stays: &[Stay<'_>], rate: &Estimate) -> Option<Strin
         let (least, most) = (libm::exp(-rate.high * at.hours), libm::exp(-rate.low * at.hours));
         if at.interval.is_some_and(|(low, high)| high < least || low > most) {
             fit.warnings.push(format!(
-                "reclaims do not come at a constant rate: {:.0} % of Spot instances are left after {} h, {:.0} to {:.0} % by the rate",
+                "reclaims do not come at a constant rate: {:.0}% of Spot instances are left after {} h, {:.0} to {:.0}% by the rate",
                 at.share * 100.0,
                 at.hours,
                 least * 100.0,
@@ -275,6 +275,6 @@ fn curve(fit: &mut Fit<'_>, stays: &[Stay<'_>], rate: &Estimate) -> Option<Strin
             ));
         }
     }
-    let shares: Vec<String> = seen.iter().map(|at| format!("{:.0} % after {} h", at.share * 100.0, at.hours)).collect();
+    let shares: Vec<String> = seen.iter().map(|at| format!("{:.0}% after {} h", at.share * 100.0, at.hours)).collect();
     Some(format!("not taken, by age (Kaplan-Meier): {}", shares.join(", ")))
 }

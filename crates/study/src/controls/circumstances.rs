@@ -129,7 +129,7 @@ pub(super) fn faults(basis: &Basis<'_>) -> Vec<Control> {
     let with = |fault: String| Effect { fault: Some(fault), ..Effect::default() };
     let storm = |percent: u32| Stop {
         value: percent.to_string(),
-        label: format!("{percent} %"),
+        label: format!("{percent}%"),
         effect: match percent {
             0 => Effect::default(),
             _ => with(format!("{{at: {}, spot_interruption: {{fraction: {percent}%}}}}", at(0.5))),

@@ -128,7 +128,7 @@ fn slider(
     if values.iter().all(|(value, _)| value != today) {
         let this_rank = rank(today)?;
         let place = values.iter().position(|(value, _)| rank(value).is_some_and(|other| other > this_rank));
-        let shown = if lever.kind == Kind::HpaTargets { format!("{today} %") } else { today.to_owned() };
+        let shown = if lever.kind == Kind::HpaTargets { format!("{today}%") } else { today.to_owned() };
         values.insert(place.unwrap_or(values.len()), (today.to_owned(), shown));
     }
     let stop = |(value, label): (String, String)| Stop { effect: Effect::of_path(path, &value), value, label };
@@ -149,7 +149,7 @@ fn times(lever: &Lever, today: &str, endless: Option<&str>) -> Option<Control> {
 fn budgets(lever: &Lever) -> Option<Control> {
     let share = |text: &str| text.strip_suffix('%').and_then(|rest| rest.parse::<f64>().ok());
     share(&lever.today)?;
-    let values = (1..=20).map(|step| format!("{}%", step * 5)).map(|text| (text.clone(), text.replace('%', " %")));
+    let values = (1..=20).map(|step| format!("{}%", step * 5)).map(|text| (text.clone(), text));
     let mut slider = slider(lever, &lever.today, values.collect(), share)?;
     let path = path(lever)?;
     for stop in &mut slider.stops {
@@ -169,8 +169,8 @@ fn number(text: &str) -> Option<f64> {
 }
 
 fn targets(lever: &Lever) -> Option<Control> {
-    let today = lever.today.strip_prefix("aims at ")?.strip_suffix(" %")?;
-    let values = (30..=95).map(|number: u32| (number.to_string(), format!("{number} %"))).collect();
+    let today = lever.today.strip_prefix("aims at ")?.strip_suffix('%')?;
+    let values = (30..=95).map(|number: u32| (number.to_string(), format!("{number}%"))).collect();
     slider(lever, today, values, number)
 }
 
@@ -217,9 +217,8 @@ fn group_size(lever: &Lever, basis: &Basis<'_>) -> Option<Control> {
 
 fn flag(lever: &Lever) -> Option<Control> {
     if lever.subject.ends_with("threshold") {
-        let values = (2..=19)
-            .map(|step| f64::from(step) / 20.0)
-            .map(|item| (item.to_string(), format!("{:.0} %", item * 100.0)));
+        let values =
+            (2..=19).map(|step| f64::from(step) / 20.0).map(|item| (item.to_string(), format!("{:.0}%", item * 100.0)));
         return slider(lever, &lever.today, values.collect(), number);
     }
     seconds(&lever.today)?;

@@ -62,10 +62,10 @@ pub fn find_node(question: &PackingQuestion, name: &str) -> Result<usize, Scenar
     let names = question.nodes.iter().map(|node| node.node.name.as_str());
     position_of_node(name, names).map_err(|help| {
         let help = match question.nodes.is_empty() {
-            true => "there is no Node in this file: `kubectl get nodes -o yaml`".to_owned(),
+            true => "this file has no Node objects; add the output of `kubectl get nodes -o yaml`".to_owned(),
             false => help,
         };
-        ScenarioError::new(format!("the cluster has no node `{name}`")).help(help)
+        ScenarioError::new(format!("no node `{name}` in this cluster")).help(help)
     })
 }
 
@@ -195,10 +195,10 @@ fn no_say(question: &PackingQuestion, standing: &Standing, node: NodeId) -> Stri
             "it belongs to no NodePool and to no known node group: Karpenter does not disrupt it".to_owned()
         }
         NodeOrigin::NodeGroup(group) => format!("node group {group} owns it: Karpenter does not disrupt it"),
-        NodeOrigin::Fargate(profile) => format!("it is Fargate's (profile {profile}) and goes with its pod"),
+        NodeOrigin::Fargate(profile) => format!("it runs on Fargate (profile {profile}) and is removed with its pod"),
         NodeOrigin::NodePool(_) if state.phase > NodePhase::Registered => "it is being removed".to_owned(),
         NodeOrigin::NodePool(pool) if !question.node_pools.iter().any(|node_pool| node_pool.name == pool) => {
-            format!("its NodePool {pool} is in no file: nobody knows its rules")
+            format!("its NodePool {pool} is not in the dump, so its disruption settings are unknown")
         }
         NodeOrigin::NodePool(_) => {
             format!("Karpenter {} has no disruption loop that could be asked", question.karpenter)

@@ -97,7 +97,9 @@ impl Inquiry<'_> {
                 "the Cluster Autoscaler does not see it: it has not registered, or is gone".to_owned()
             }
             NodeOrigin::NodeGroup(group) => format!("node group {group} owns it: Karpenter does not disrupt it"),
-            NodeOrigin::Fargate(profile) => format!("it is Fargate's (profile {profile}) and goes with its pod"),
+            NodeOrigin::Fargate(profile) => {
+                format!("it runs on Fargate (profile {profile}) and is removed with its pod")
+            }
             NodeOrigin::NodePool(_) if facts.launched.is_none_or(|launched| launched > at) => {
                 "its instance is not launched yet".to_owned()
             }

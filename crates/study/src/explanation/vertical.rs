@@ -146,5 +146,5 @@ fn need(answer: &VerticalAnswer) -> String {
 /// How large the change would be, where anything is requested to which it could be compared.
 fn change(answer: &VerticalAnswer) -> String {
     let percent = answer.priority.change * 100.0;
-    if percent > 1e6 { "from no request at all".to_owned() } else { format!("by {percent:.1} % of its requests") }
+    if percent > 1e6 { "from no request at all".to_owned() } else { format!("by {percent:.1}% of its requests") }
 }

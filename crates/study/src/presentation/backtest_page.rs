@@ -48,12 +48,7 @@ td.agrees { color: var(--good); } td.differs { color: var(--bad); font-weight: 6
 /// The page. `command` is the command line that repeats it; curves are of `window` of the record, nodes first.
 pub fn render(answer: &Answer, curves: &[Curve], window: Window, command: &str) -> String {
     let mut page = Html::new();
-    begin(
-        &mut page,
-        &format!("{}, held against what happened", answer.scenario),
-        &[OWN_STYLE, tally::STYLE].concat(),
-        &[],
-    );
+    begin(&mut page, &format!("{}: forecast vs actual", answer.scenario), &[OWN_STYLE, tally::STYLE].concat(), &[]);
     page.element("h1", &format!("{}: held against what happened", answer.scenario));
     let seeds = counted(answer.replications, "seed", "seeds");
     let about =
@@ -120,7 +115,7 @@ fn all_figures(page: &mut Html, answer: &Answer) {
     page.element("h2", "Figures");
     let note = "Simulated: the mean of the seeds and, in brackets, where one more seed would lie in 95 of 100 cases. Deviations: how far \
                 off the simulation is, in units of that spread. A figure differs if it is two or more off and its error reaches the tolerance: \
-                10 % of node-hours, replicas and boots, 15 % of the bill, 25 % of counts and waits.";
+                10% of node-hours, replicas and boots, 15% of the bill, 25% of counts and waits.";
     page.element("p class=\"note\"", note);
     judged(page, &figures(answer));
 }
@@ -130,8 +125,7 @@ fn all_workloads(page: &mut Html, answer: &Answer, curves: &[Curve], window: Win
         return;
     }
     page.element("h2", "Replicas of each workload");
-    let note = "Off by: the sum of absolute differences between the mean simulated curve and the recorded one, minute by minute, as a share of \
-                the sum of what was recorded.";
+    let note = "Off by: sum of absolute differences between the mean simulated and the recorded curve, minute by minute, as a share of the recorded sum (WAPE).";
     page.element("p class=\"note\"", note);
     let mut rows = vec![workload_header()];
     rows.extend(answer.findings.workloads.iter().map(workload_row));
@@ -172,7 +166,7 @@ fn types(page: &mut Html, answer: &Answer) {
         rows.push(vec![others, sum(|item| item.observed), sum(|item| item.simulated)]);
     }
     judged(page, &rows);
-    let note = "Which types there are of a size hangs on the Spot prices of the day, of which those of pools that were used are known, and is not judged.";
+    let note = "Not evaluated: which instance types were used within a size depends on that day's Spot prices, and only the prices of used pools were recorded.";
     page.element("p class=\"note\"", note);
 }
 
@@ -181,8 +175,8 @@ fn ablation(page: &mut Html, answer: &Answer) {
     if answer.ablation.is_empty() {
         return;
     }
-    page.element("h2", "Where the errors come from");
-    page.element("p class=\"note\"", "The error of each figure with parts of the record in the place of the model.");
+    page.element("h2", "Sources of error");
+    page.element("p class=\"note\"", "Error of each metric when parts of the model are replaced with recorded data.");
     let sets: Vec<(String, &Findings)> = std::iter::once((swapped(&answer.swapped_in), &answer.findings))
         .chain(answer.ablation.iter().map(|variant| (variant_words(variant), &variant.findings)))
         .collect();
@@ -219,7 +213,7 @@ fn bill(page: &mut Html, answer: &Answer) {
     page.element(
         "p class=\"note\"",
         &format!(
-            "{}: {}; {} of others. Unblended the cluster's lines come to {}. All amounts are of the judged time. On the way what the simulation has more is added, what it has less taken off.",
+            "{}: {}; {} of others. Unblended the cluster's lines come to {}. All amounts cover the evaluated period. Each step adds what only the simulation has or subtracts what only the bill has.",
             bill.files.join(", "),
             parts.join(", "),
             money(&bill.currency, bill.others),

@@ -51,14 +51,14 @@ pub fn table(answer: &Answer, width: Option<usize>) -> String {
 /// One line for each figure.
 pub(super) fn figures(answer: &Answer) -> Vec<Vec<String>> {
     let header = [
-        "figure",
+        "metric",
         "observed",
-        "simulated (95 %)",
+        "simulated (95%)",
         "error",
-        "tolerated",
+        "tolerance",
         "floor",
         "deviations",
-        "day before",
+        "naive (day before)",
         "verdict",
     ];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
@@ -103,8 +103,16 @@ fn workloads(answer: &Answer) -> Vec<Vec<String>> {
 
 /// What the columns of workloads hold.
 pub(super) fn workload_header() -> Vec<String> {
-    let header =
-        ["replicas wanted", "observed", "simulated", "off by", "day before", "CPU in use", "p99 response", "verdict"];
+    let header = [
+        "replicas wanted",
+        "observed",
+        "simulated",
+        "error (WAPE)",
+        "naive (day before)",
+        "CPU in use",
+        "p99 response",
+        "verdict",
+    ];
     header.map(str::to_owned).to_vec()
 }
 

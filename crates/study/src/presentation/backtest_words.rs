@@ -67,8 +67,7 @@ pub fn sentences(answer: &Answer) -> Vec<String> {
     sentences.extend(answer.bill.as_ref().map(billed));
     sentences.extend(closing(answer));
     if answer.in_sample {
-        let words = "In sample: the record is not split, so what set the scenario up may be what it is judged by. \
-                     --split keeps them apart.";
+        let words = "In-sample: the recording is not split, so the scenario may have been built from the data it is tested on. Use --split to separate them.";
         sentences.insert(1, words.to_owned());
     }
     sentences
@@ -111,14 +110,14 @@ fn beside(error: f64) -> String {
     }
 }
 
-/// `From 2026-10-20 to 2026-10-23 nodecast was 4.1 ± 1.2 % below what was billed, inside what chance explains (one seed lies up to 6 % off their
-/// mean); node-hours 2 % above.`
+/// `From 2026-10-20 to 2026-10-23 nodecast was 4.1 ± 1.2% below the actual bill, inside the spread between seeds (a single seed can deviate 6%
+/// from the mean); node-hours 2% above.`
 fn first(answer: &Answer) -> String {
     let found = &answer.findings;
     let billed = figure(found, "cost_per_day");
     let cost = billed.or_else(|| figure(found, "cost_at_held_prices_per_day"));
     let mut parts = Vec::new();
-    let what = if billed.is_some() { "what was billed" } else { "what the nodes cost at one price list" };
+    let what = if billed.is_some() { "the actual bill" } else { "node cost at fixed prices" };
     if let (Some(cost), Some(estimate)) = (cost, found.cost_error) {
         parts.push(format!("was {} {what}, {}", off_by(&estimate), chance(&cost.judged)));
     }
@@ -133,9 +132,9 @@ fn first(answer: &Answer) -> String {
     }
     let mode = match answer.mode {
         Mode::Replay => "",
-        Mode::Forecast => ", knowing only what came before,",
+        Mode::Forecast => ", using only earlier data,",
     };
-    let parts = if parts.is_empty() { "has nothing to be judged by".to_owned() } else { parts.join("; ") };
+    let parts = if parts.is_empty() { "has no data to evaluate".to_owned() } else { parts.join("; ") };
     format!("From {} nodecast{mode} {parts}.", stretch(answer))
 }
 
@@ -143,25 +142,25 @@ fn chance(judged: &Judged) -> String {
     let reach = judged.high.zip(judged.low).map(|(high, low)| (high - low) / 2.0 / judged.observed.abs());
     let reach = reach
         .filter(|reach| *reach > 0.0)
-        .map(|reach| format!(" (one seed lies up to {} off their mean)", percent(reach)));
+        .map(|reach| format!(" (a single seed can deviate {} from the mean)", percent(reach)));
     let reach = reach.unwrap_or_default();
     let inside = if judged.beyond_chance { "beyond" } else { "inside" };
-    format!("{inside} what chance explains{reach}")
+    format!("{inside} the spread between seeds{reach}")
 }
 
 fn tallied(found: &Findings) -> String {
     let tally = &found.tally;
-    let judged = counted(tally.figures, "figure is", "figures are");
+    let judged = counted(tally.figures, "metric is", "metrics are");
     let parts = [
         (tally.agrees, "in agreement"),
         (tally.small_but_real, "small but real"),
-        (tally.cannot_tell, "open, as seeds or right models are off by as much"),
+        (tally.cannot_tell, "inconclusive (seeds or correct models differ by as much)"),
         (tally.differs, "different"),
     ];
     let parts: Vec<String> =
         parts.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}")).collect();
     format!(
-        "{judged} judged: {}. Of those in which seeds differ {} {} further off than chance explains; by chance alone {:.1} would.",
+        "{judged} evaluated: {}. Among metrics that vary between seeds, {} {} outside the spread of the seeds; chance alone predicts {:.1}.",
         parts.join(", "),
         tally.beyond_chance,
         if tally.beyond_chance == 1 { "lies" } else { "lie" },
@@ -195,7 +194,7 @@ fn off(found: &Findings) -> Option<String> {
     let more = off.len().saturating_sub(5);
     let named: Vec<String> = off.into_iter().take(5).map(|(_, words)| words).collect();
     let rest = if more > 0 { format!(", and {more} more") } else { String::new() };
-    Some(format!("What differs: {}{rest}.", named.join(", ")))
+    Some(format!("Differences: {}{rest}.", named.join(", ")))
 }
 
 /// Which parameters are worth changing, and for which figures.
@@ -214,9 +213,7 @@ fn worth_changing(found: &Findings) -> Option<String> {
 /// Whether the simulation is nearer than the same hours of days before.
 fn naive(found: &Findings) -> Option<String> {
     let Some(days) = found.naive_days else {
-        return Some(
-            "There is no naive forecast to beat: the record holds no earlier stretch of that length.".to_owned(),
-        );
+        return Some("No naive forecast: the recording has no earlier period of the same length.".to_owned());
     };
     let with_skill = found.figures.iter().filter(|figure| figure.skill.is_some());
     let (mut nearer, mut all) = (0_u64, 0_u64);
@@ -230,11 +227,11 @@ fn naive(found: &Findings) -> Option<String> {
         if skill > 0.0 {
             format!("; its cost is off by {}", percent(naive.abs()))
         } else {
-            format!("; on cost it loses to it, which is off by {} only", percent(naive.abs()))
+            format!("; for cost, the naive forecast is better (off by {})", percent(naive.abs()))
         }
     });
     Some(format!(
-        "The simulation is nearer than the same hours of {before} in {nearer} of {all} figures{}.",
+        "Compared with the same hours of {before}, the simulation is closer in {nearer} of {all} metrics{}.",
         cost.unwrap_or_default()
     ))
 }
@@ -254,11 +251,11 @@ pub(super) fn variant_words(variant: &Variant) -> String {
     if variant.without_calibration { format!("{words}, without calibration") } else { words }
 }
 
-/// `On 2026-10-16 to 2026-10-17 nodecast was 4.1 % (1.2 to 7.0) below the bill; without calibration 11 %. Most of the rest is ...`
+/// `On 2026-10-16 to 2026-10-17 nodecast was 4.1% (1.2 to 7.0) below the bill; without calibration 11%. Most of the rest is ...`
 fn closing(answer: &Answer) -> Option<String> {
     let error = answer.findings.cost_error.filter(|_| !answer.ablation.is_empty())?;
     let billed = figure(&answer.findings, "cost_per_day").is_some();
-    let what = if billed { "the bill" } else { "what the recorded nodes cost at one price list" };
+    let what = if billed { "the bill" } else { "the cost of the recorded nodes at fixed prices" };
     let mut words = format!("On {} nodecast was {} {what}", stretch(answer), off_by(&error));
     if let Some(without) = answer.ablation.iter().find(|variant| variant.without_calibration) {
         let without = without.findings.cost_error?.mean;
@@ -282,7 +279,7 @@ fn most_of_the_rest(answer: &Answer, error: f64) -> Option<String> {
     let best = answer.ablation.iter().filter(one_more).min_by(|one, other| left(one).total_cmp(&left(other)));
     if let Some(best) = best.filter(|best| left(best) < error.abs() / 2.0) {
         let part = best.swapped_in.iter().find(|part| !main.contains(part))?;
-        return Some(format!("what {} take away: {} is left with them", part.as_str(), percent(left(best))));
+        return Some(format!("the effect of {}: {} is left with them", part.as_str(), percent(left(best))));
     }
     let links = answer.bill.iter().flat_map(|bill| bill.links.iter().map(move |link| (bill, link)));
     let (bill, link) = links.max_by(|one, other| one.1.amount.abs().total_cmp(&other.1.amount.abs()))?;
@@ -293,7 +290,7 @@ fn direction(error: f64) -> &'static str {
     if error < 0.0 { " below" } else { " above" }
 }
 
-/// `4 ± 3 % below`.
+/// `4 ± 3% below`.
 fn off_by(estimate: &Estimate) -> String {
     let size = if estimate.mean < 0.0 { estimate.negated() } else { *estimate };
     format!("{}{}", known(&size).text(Measure::Share), direction(estimate.mean))
@@ -308,7 +305,7 @@ fn ablation(answer: &Answer) -> Option<String> {
     let others = answer.ablation.iter().map(|variant| (variant_words(variant), &variant.findings));
     let parts = std::iter::once(main).chain(others);
     let parts: Vec<String> = parts.filter_map(|(words, found)| Some(format!("{} {words}", cost(found)?))).collect();
-    Some(format!("Error of the cost: {}.", parts.join(", ")))
+    Some(format!("Cost error: {}.", parts.join(", ")))
 }
 
 /// `Of the bill of $20.88 ...`.
@@ -317,10 +314,14 @@ fn billed(bill: &BillComparison) -> String {
     let largest = bill.links.iter().max_by(|one, other| one.amount.abs().total_cmp(&other.amount.abs()));
     let most = largest.map_or_else(String::new, |link| {
         let word = if link.amount > 0.0 { "less" } else { "more" };
-        format!("; most of the rest is {} ({} {word} in the simulation)", link.what, say(link.amount.abs()))
+        format!(
+            "; the largest remaining difference is {} ({} {word} in the simulation)",
+            link.what,
+            say(link.amount.abs())
+        )
     });
     let mut words = format!(
-        "The bill of {} comes to {} amortised, the simulated one to {}{most}.",
+        "For {}, the actual bill is {} amortised and the simulated bill is {}{most}.",
         bill.cluster,
         say(bill.amortised),
         say(bill.simulated)
@@ -328,7 +329,7 @@ fn billed(bill: &BillComparison) -> String {
     if bill.unbilled > UNBILLED_LEAST * bill.amortised && bill.amortised > 0.0 {
         let rest = (bill.simulated - bill.unbilled - bill.amortised) / bill.amortised;
         words += &format!(
-            " {} of it are of kinds that the bill has nothing of: without them it is {}.",
+            " {} of the simulated bill has no counterpart in the actual bill; without it, the simulated bill is {}.",
             say(bill.unbilled),
             beside(rest)
         );
@@ -350,7 +351,7 @@ pub(super) fn links(bill: &BillComparison) -> Vec<Vec<String>> {
     };
     rows.extend(bill.links.iter().filter(is_shown).map(added));
     rows.push(vec!["simulated".to_owned(), say(bill.simulated)]);
-    let aside = |hours: &str| format!("beside it: nodes at one price list, {hours} hours");
+    let aside = |hours: &str| format!("for reference: nodes at fixed prices, {hours} hours");
     rows.push(vec![aside("billed"), say(bill.at_one_price_list_observed)]);
     rows.push(vec![aside("simulated"), say(bill.at_one_price_list_simulated)]);
     rows

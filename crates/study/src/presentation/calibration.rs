@@ -25,7 +25,7 @@ pub fn value(unit: Unit, value: f64) -> String {
         Unit::Bytes => format!("{:.1} MB", value / 1e6),
         Unit::BytesPerSecond => format!("{:.1} MB/s", value / 1e6),
         Unit::PerHour => format!("{} per h", significant(value)),
-        Unit::Share if value < 0.01 => format!("{:.2} %", value * 100.0),
+        Unit::Share if value < 0.01 => format!("{:.2}%", value * 100.0),
         Unit::Share => percent(value),
         Unit::Factor => format!("{value:.2}"),
     }
@@ -56,9 +56,9 @@ pub fn interval(unit: Unit, estimate: &Estimate) -> String {
 pub fn taken(parameter: &Parameter) -> String {
     let value = value(parameter.unit, parameter.value);
     match parameter.taken {
-        _ if parameter.is_stated() => "no: stated".to_owned(),
+        _ if parameter.is_stated() => "no (set in scenario)".to_owned(),
         FitOutcome::Measured => "measured".to_owned(),
-        FitOutcome::Shrunk => format!("shrunk: {value}"),
+        FitOutcome::Shrunk => format!("partly: {value}"),
         FitOutcome::AsAssumed => "as assumed".to_owned(),
         FitOutcome::Shown => "shown only".to_owned(),
     }
@@ -77,13 +77,13 @@ pub fn table(calibration: &Calibration, history: &History, width: Option<usize>)
     let table = Rows::new(&calibration.parameters)
         .text("parameter", |parameter| &parameter.name)
         .number("assumed", |parameter| parameter.assumed.map(|assumed| value(parameter.unit, assumed)))
-        .number("measured (95 %)", |parameter| measured(parameter))
+        .number("measured (95%)", |parameter| measured(parameter))
         .number("from", |parameter| &parameter.from)
-        .number("taken", |parameter| taken(parameter))
+        .number("used", |parameter| taken(parameter))
         .gap(3);
     let mut lines = table.table().lines(width);
     if calibration.parameters.is_empty() {
-        lines = vec!["nothing that a scenario assumes can be fitted to these".to_owned()];
+        lines = vec!["these files contain no data to fit".to_owned()];
     }
     let notes = calibration.parameters.iter().filter(|parameter| !parameter.notes.is_empty());
     for parameter in notes {
@@ -106,7 +106,7 @@ fn sources(history: &History, lines: &mut Vec<String>) {
             format!("read {}: {}, {}", source.file, source.kind, counted(source.taken as u64, "entry", "entries"));
         if source.left > 0 {
             let first = source.first_left.as_deref().unwrap_or_default();
-            line += &format!("; {} that no rule took, the first of them `{first}`", source.left);
+            line += &format!("; {} not used, starting with `{first}`", source.left);
         }
         lines.push(line);
         lines.extend(source.notes.iter().map(|note| format!("  {note}")));
@@ -114,7 +114,7 @@ fn sources(history: &History, lines: &mut Vec<String>) {
     let disagreements = &history.disagreements;
     for one in disagreements.iter().take(DISAGREEMENTS_SHOWN) {
         lines.push(format!(
-            "sources disagree on when {} was {}: {} by {}, {} by {}; the first is used",
+            "sources disagree on when {} was {}: {} by {}, {} by {}; using the first",
             one.claim,
             one.milestone.as_str(),
             one.used.0,
@@ -130,8 +130,9 @@ fn sources(history: &History, lines: &mut Vec<String>) {
 
 /// Which of the values change the answer, the one that does most first, in lines of no more than `width` characters.
 pub fn effects(effects: &[Effect], policy: &str, currency: &str, replications: u32, width: Option<usize>) -> String {
-    let mut table =
-        Rows::new(effects).text(format!("alone in the place of what {policy} has"), |effect| &effect.parameter).gap(3);
+    let mut table = Rows::new(effects)
+        .text(format!("effect of each value alone, compared with {policy}"), |effect| &effect.parameter)
+        .gap(3);
     for figure in FIGURES.iter().filter(|figure| JUDGED.contains(&figure.name)) {
         table = table.number(figure.label, |effect| {
             let difference = effect.figures.get(figure.name)?;
@@ -145,6 +146,6 @@ pub fn effects(effects: &[Effect], policy: &str, currency: &str, replications: u
     let mut lines = vec![String::new()];
     lines.extend(table.table().lines(width));
     let seeds = counted(u64::from(replications), "seed", "seeds");
-    lines.push(format!("means over {seeds}, the same for each; ? where the sign is not known with 95 %"));
+    lines.push(format!("means over {seeds}, the same for each; ? where the sign is not known with 95%"));
     printed(&lines, width)
 }

@@ -143,7 +143,7 @@ fn interval((low, high): (f64, f64), middle: f64, x: &dyn Fn(f64) -> f64, say: &
     let (left, right) = (x(low).clamp(least, most), x(high).clamp(least, most));
     let mut svg = format!(
         "<line class=\"interval\" x1=\"{left:.2}%\" y1=\"{middle:.1}\" x2=\"{right:.2}%\" y2=\"{middle:.1}\">\
-         <title>95 % interval {} to {}</title></line>\n",
+         <title>95% interval {} to {}</title></line>\n",
         text(&say(low)),
         text(&say(high))
     );
@@ -184,11 +184,11 @@ mod tests {
         let say = |value: f64| format!("{value:.1}");
         let near = draw(&[row(&[4.0, 6.0], 3.0, 7.0)], "cost", DOLLARS, &say);
         assert_eq!((ends(&near, "x1"), ends(&near, "x2")), (vec![super::MARGIN], vec![100.0 - super::MARGIN]));
-        assert!(!near.contains("beyond") && near.contains("95 % interval 3.0 to 7.0"), "{near}");
+        assert!(!near.contains("beyond") && near.contains("95% interval 3.0 to 7.0"), "{near}");
         let far = draw(&[row(&[4.0, 6.0], 0.0, 60.0)], "cost", DOLLARS, &say);
         assert!(ends(&far, "x1")[0] > 0.0 && ends(&far, "x2")[0] < 100.0);
         assert_eq!(far.matches("beyond").count(), 2, "a tip at both ends: {far}");
-        assert!(far.contains("95 % interval 0.0 to 60.0"));
+        assert!(far.contains("95% interval 0.0 to 60.0"));
     }
 
     #[test]

@@ -5,11 +5,11 @@ mod groups;
 use crate::domain::{ResourceName, Symbol};
 use crate::explanation::standing::{ClusterAutoscalerOfDump, StandingExplanation};
 use crate::explanation::{
-    DecisionExplanation, EventFigures, Explanation, NodeExplanation, PodExplanation, PodFigures, RemovalFigures,
-    SchedulerFigures, VerticalFigures,
+    DecisionExplanation, EventFigures, Explanation, MethodFigures, NodeExplanation, PodExplanation, PodFigures,
+    RemovalFigures, SchedulerFigures, VerticalFigures,
 };
 use crate::report::columns::fitted;
-use crate::report::format::{counted, karpenter_label, money, span};
+use crate::report::format::{bought_as, counted, karpenter_label, money, span};
 
 /// Events of a pod that are printed; JSON has all.
 const EVENTS_MAX: usize = 12;
@@ -24,7 +24,7 @@ pub fn text_within(explanation: &Explanation, width: Option<usize>) -> String {
     let at = span(explanation.at_seconds);
     let mut lines = Vec::new();
     if let Some(node) = &explanation.node {
-        about_node(node, &format!(" after {at}"), explanation.currency, &mut lines);
+        about_node(node, &format!(" at {at}"), explanation.currency, &mut lines);
     }
     if let Some(decision) = &explanation.decision {
         about_decision(decision, &at, explanation.currency, &mut lines);
@@ -35,7 +35,7 @@ pub fn text_within(explanation: &Explanation, width: Option<usize>) -> String {
     fitted(lines.join("\n") + "\n", width)
 }
 
-/// The text of what is said of a node of a cluster as it stands, in lines of no more than `width` characters.
+/// The explanation of a node in a cluster dump, in lines of no more than `width` characters.
 pub fn standing_text(explanation: &StandingExplanation, width: Option<usize>) -> String {
     let mut lines = Vec::new();
     let as_of = explanation.as_of.as_ref().map_or_else(String::new, |at| format!(" as of {at}"));
@@ -57,44 +57,48 @@ pub fn standing_text(explanation: &StandingExplanation, width: Option<usize>) ->
 fn about_node(node: &NodeExplanation, when: &str, currency: &str, lines: &mut Vec<String>) {
     let kind = |part: &Option<String>| part.clone().unwrap_or_default();
     // A machine of Fargate has no type.
-    let (bought, own_type) = (kind(&node.capacity_type), kind(&node.instance_type));
-    let machine = if bought == own_type { bought } else { format!("{bought} {own_type}") };
+    let (bought, own_type) = (bought_as(&kind(&node.capacity_type)).to_owned(), kind(&node.instance_type));
+    let machine = if own_type == kind(&node.capacity_type) { bought } else { format!("{bought} {own_type}") };
     lines.push(format!(
-        "node {} of {} ({machine} in {}, {} per hour){when}",
+        "node {} ({machine}, {}, {}/h, {}){when}{}",
         node.name,
-        node.origin,
         kind(&node.zone),
-        money(currency, node.per_hour)
+        money(currency, node.per_hour),
+        node.origin,
+        verdict(node)
     ));
     if let Some(because) = &node.because {
         lines.push(format!("  {because}"));
     }
     if let Some(drain) = &node.drain {
         let reason = drain.reason.map_or_else(String::new, |reason| format!(" ({reason})"));
-        lines.push(format!("  to go since {}{reason}, and still draining", span(drain.since_seconds)));
-        lines.extend(drain.kept_by.iter().map(|pod| format!("    kept by pod {pod}")));
+        lines.push(format!("  draining since {}{reason}", span(drain.since_seconds)));
+        lines.extend(drain.kept_by.iter().map(|pod| format!("    blocked by pod {pod}")));
     }
     about_methods(node, lines);
     if let Some(since) = node.consolidatable_from_seconds.filter(|&from| from < 0.0) {
-        lines.push(format!("  left alone for consolidateAfter for {} already", span(-since)));
+        lines.push(format!(
+            "  consolidatable for {} (consolidateAfter has elapsed since the last pod change)",
+            span(-since)
+        ));
     } else if let Some(from) = node.consolidatable_from_seconds {
-        lines.push(format!("  left alone for consolidateAfter from {} on, if no pod comes or goes", span(from)));
+        lines.push(format!("  consolidatable from {}, unless a pod is added or removed", span(from)));
     }
     if let Some(until) = node.nominated_until_seconds {
         lines.push(format!("  nominated for pods until {}", span(until)));
     }
     for budget in node.budgets.iter().filter(|budget| budget.nodes == Some(0)) {
-        lines.push(format!("  the NodePool's disruption budget lets no node go now for {}", budget.reason));
+        lines.push(format!("  the NodePool's disruption budget allows no disruption now for {}", budget.reason));
     }
     if !node.together.is_empty() {
         lines.push(format!("  multi-node consolidation would take {} together", node.together.join(", ")));
     }
     if let Some(replacement) = node.replacement.as_ref().filter(|replacement| replacement.because.is_none()) {
-        lines.push("  replaced for drift, whatever stands against it:".to_owned());
+        lines.push("  drift replacement, ignoring blockers:".to_owned());
         about_removal(replacement, currency, lines);
     }
     if let Some(removal) = &node.removal {
-        lines.push("  consolidated alone, whatever stands against it:".to_owned());
+        lines.push("  single-node consolidation, ignoring blockers:".to_owned());
         about_removal(removal, currency, lines);
     }
     if let Some(found) = &node.cluster_autoscaler {
@@ -102,21 +106,40 @@ fn about_node(node: &NodeExplanation, when: &str, currency: &str, lines: &mut Ve
         groups::about_node(found, lines);
     }
     if !node.decisions.is_empty() {
-        lines.push(format!("  decisions about it in this run: {}", node.decisions.join(", ")));
+        lines.push(format!("  decisions about this node in this run: {}", node.decisions.join(", ")));
     }
 }
 
-/// What stands against each method. A drifted node against which nothing stands stays all the same if its pods have no other place.
+/// The answer in a few words, for the first line.
+fn verdict(node: &NodeExplanation) -> String {
+    let is_open = |method: &MethodFigures| {
+        let stays = node.replacement.as_ref().filter(|_| method.method == "drift");
+        method.reasons.is_empty() && stays.is_none_or(|replacement| replacement.because.is_none())
+    };
+    let words = match node.methods.iter().find(|method| is_open(method)) {
+        _ if node.drain.is_some() => "is draining",
+        Some(open) => match open.method {
+            "empty" => "can be removed, because it is empty",
+            "drift" => "can be replaced, because it is drifted",
+            _ => "can be consolidated",
+        },
+        None if node.methods.is_empty() => return String::new(),
+        None => "cannot be disrupted",
+    };
+    format!(": {words}")
+}
+
+/// The blockers of each method. A drifted node without blockers stays if its pods have no other place.
 fn about_methods(node: &NodeExplanation, lines: &mut Vec<String>) {
     for method in &node.methods {
         let stays = node.replacement.as_ref().filter(|_| method.method == "drift");
         let stays = stays.and_then(|stay| stay.because.as_ref());
         match (method.reasons.is_empty(), stays) {
-            (true, Some(why)) => lines.push(format!("  drift: replaced for drift: nothing, because {why}")),
-            (true, None) => lines.push(format!("  {}: nothing stands against it", method.method)),
+            (true, Some(why)) => lines.push(format!("  drift: cannot be replaced: {why}")),
+            (true, None) => lines.push(format!("  {}: no blockers", method.method)),
             (false, _) => {
-                lines.push(format!("  {}: no, because", method.method));
-                lines.extend(method.reasons.iter().chain(stays).map(|reason| format!("    {reason}")));
+                let reasons: Vec<&str> = method.reasons.iter().chain(stays).map(String::as_str).collect();
+                lines.push(format!("  {}: blocked: {}", method.method, reasons.join("; ")));
             }
         }
     }
@@ -124,15 +147,12 @@ fn about_methods(node: &NodeExplanation, lines: &mut Vec<String>) {
 
 fn about_removal(removal: &RemovalFigures, currency: &str, lines: &mut Vec<String>) {
     let because = removal.because.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-    let price = if removal.per_hour > 0.0 {
-        format!(" (now {} per hour)", money(currency, removal.per_hour))
-    } else {
-        String::new()
-    };
+    let price =
+        if removal.per_hour > 0.0 { format!(" (now {}/h)", money(currency, removal.per_hour)) } else { String::new() };
     lines.push(format!("    {}{because}{price}", removal.verdict));
     for launch in &removal.launches {
         let cheapest = launch.cheapest.as_ref().map_or_else(
-            || "nothing to be had".to_owned(),
+            || "no type available".to_owned(),
             |name| {
                 let price = launch.per_hour.map_or_else(String::new, |price| format!(" at {}", money(currency, price)));
                 format!("from {name}{price}")
@@ -144,20 +164,28 @@ fn about_removal(removal: &RemovalFigures, currency: &str, lines: &mut Vec<Strin
             counted(launch.types, "type", "types")
         ));
     }
-    lines.extend(removal.pods.iter().map(|pod| format!("    {}", about_destination(pod))));
+    let goes_with_node = |pod: &&PodFigures| pod.to == "stays" && pod.because.is_none();
+    lines.extend(
+        removal.pods.iter().filter(|pod| !goes_with_node(pod)).map(|pod| format!("    {}", about_destination(pod))),
+    );
+    let count = removal.pods.iter().filter(goes_with_node).count() as u64;
+    if count > 0 {
+        let pods = counted(count, "pod of a DaemonSet, or static", "pods of DaemonSets, or static");
+        lines.push(format!("    {pods}: removed with the node"));
+    }
 }
 
 fn about_destination(pod: &PodFigures) -> String {
     let to = match (&pod.node, pod.to) {
         (Some(node), _) => format!("to {node}"),
         (None, "new node") => "to a new node".to_owned(),
-        (None, "nowhere") => "nowhere".to_owned(),
+        (None, "nowhere") => "no destination".to_owned(),
         (None, other) => other.to_owned(),
     };
     let because = pod.because.as_ref().map_or_else(String::new, |why| format!(", {why}"));
     let went = match &pod.went_to {
-        Some(node) if pod.node.as_ref() == Some(node) => "; so it went".to_owned(),
-        Some(node) => format!("; kube-scheduler put it on {node}"),
+        Some(node) if pod.node.as_ref() == Some(node) => "; as planned".to_owned(),
+        Some(node) => format!("; kube-scheduler chose {node}"),
         None => String::new(),
     };
     format!("{} ({}): {to}{because}{went}", pod.pod, pod.workload)
@@ -166,23 +194,21 @@ fn about_destination(pod: &PodFigures) -> String {
 fn about_decision(decision: &DecisionExplanation, at: &str, currency: &str, lines: &mut Vec<String>) {
     let because = decision.because.as_ref().map_or_else(String::new, |why| format!(": {why}"));
     let what = match &decision.scale_up {
-        Some(_) => "groups grow".to_owned(),
+        Some(_) => "scale up".to_owned(),
         None => format!("remove {}", decision.nodes.join(", ")),
     };
-    lines.push(format!(
-        "decision {} after {at}: {what} ({}), {}{because}",
-        decision.id, decision.reason, decision.outcome
-    ));
+    lines
+        .push(format!("decision {} at {at}: {what} ({}), {}{because}", decision.id, decision.reason, decision.outcome));
     if decision.scale_up.is_some() || !decision.scale_down.is_empty() {
         return groups::about_decision(decision, lines);
     }
-    lines.extend(decision.replacements.iter().map(|replacement| format!("  to be replaced by {replacement}")));
+    lines.extend(decision.replacements.iter().map(|replacement| format!("  replacement: {replacement}")));
     match &decision.removal {
         Some(removal) => {
-            lines.push("  what decided, and where each pod was to go:".to_owned());
+            lines.push("  decision and planned destinations:".to_owned());
             about_removal(removal, currency, lines);
         }
-        None => lines.push("  its nodes cannot be asked about any more".to_owned()),
+        None => lines.push("  its nodes no longer exist".to_owned()),
     }
     if let Some(elsewhere) = elsewhere(decision) {
         lines.push(format!("  {elsewhere}"));
@@ -198,7 +224,7 @@ fn elsewhere(decision: &DecisionExplanation) -> Option<String> {
     let other = known.clone().filter(|pod| pod.node != pod.went_to).count();
     (other > 0).then(|| {
         format!(
-            "{other} of {} pods went elsewhere than planned: Karpenter only reckons that there is room, kube-scheduler places",
+            "{other} of {} pods landed elsewhere: Karpenter only checks that capacity exists; kube-scheduler chooses the node",
             known.count()
         )
     })
@@ -211,21 +237,21 @@ fn about_events(events: &[EventFigures], lines: &mut Vec<String>) {
         format!("  {:>9}  {}{node}{message}", span(event.at_seconds), event.kind)
     }));
     if events.len() > EVENTS_MAX {
-        lines.push(format!("  and {} more events", events.len() - EVENTS_MAX));
+        lines.push(format!("  + {} more events", events.len() - EVENTS_MAX));
     }
 }
 
 fn about_pod(pod: &PodExplanation, at: &str, lines: &mut Vec<String>) {
     let state = match (&pod.node, pod.waits) {
-        (Some(node), _) if pod.found => format!("was on {node} when the run began"),
-        (Some(node), _) => format!("went to {node} after {at}"),
-        (None, true) => format!("waits for a node after {at}"),
-        (None, false) => format!("does not wait after {at}: it was deleted before it had a node"),
+        (Some(node), _) if pod.found => format!("was on {node} at the start"),
+        (Some(node), _) => format!("was scheduled to {node} at {at}"),
+        (None, true) => format!("is pending at {at}"),
+        (None, false) => format!("is not pending at {at}: it was deleted before it was scheduled"),
     };
     lines.push(format!("pod {} of {} {state}", pod.name, pod.workload));
     about_events(&pod.events, lines);
     if !pod.kube_scheduler.is_empty() {
-        lines.push("  what kube-scheduler said of each node:".to_owned());
+        lines.push("  kube-scheduler result per node:".to_owned());
         lines.extend(pod.kube_scheduler.iter().map(|item| format!("    {}", about_verdict(item))));
     }
     if let Some(karpenter) = &pod.karpenter {
@@ -249,7 +275,7 @@ fn about_pod(pod: &PodExplanation, at: &str, lines: &mut Vec<String>) {
     if let Some(successor) = &pod.replaced_by {
         let place = match &pod.replaced_on {
             Some(node) => format!("on {node}"),
-            None => "which got no node".to_owned(),
+            None => "which was never scheduled".to_owned(),
         };
         lines.push(format!("  replaced by {successor}, {place}"));
     }

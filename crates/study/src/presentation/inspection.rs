@@ -34,7 +34,7 @@ pub fn table(inspection: &Inspection, width: Option<usize>) -> String {
     lines.extend(policies.table().lines(width));
     let largest = inspection.policies.iter().map(|policy| policy.expected).max_by_key(|expected| expected.memory_bytes);
     if let Some(expected) = largest {
-        lines.extend([String::new(), format!("a run is expected to have {expected}")]);
+        lines.extend([String::new(), format!("estimated run size: {expected}")]);
     }
     printed(&lines, width)
 }

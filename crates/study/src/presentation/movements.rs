@@ -18,10 +18,10 @@ fn moved(movements: &[(Movement, String)]) -> Table {
     // A row is a figure of a policy of a scenario.
     Rows::new(moved)
         .text("scenario / policy", |(movement, _)| format!("{} / {}", movement.scenario, movement.policy))
-        .text("figure", |(movement, _)| named(movement.figure).map_or(movement.figure, |figure| figure.label))
+        .text("metric", |(movement, _)| named(movement.figure).map_or(movement.figure, |figure| figure.label))
         .label()
-        .number("was", |(movement, currency)| amount(movement, movement.was, currency))
-        .number("is", |(movement, currency)| amount(movement, movement.is, currency))
+        .number("baseline", |(movement, currency)| amount(movement, movement.was, currency))
+        .number("now", |(movement, currency)| amount(movement, movement.is, currency))
         .number("change", |(movement, currency)| change(movement, currency))
         .number("tolerance", |(movement, _)| tolerance(movement))
         .text("", |(movement, _)| verdict_of(movement))
@@ -33,7 +33,7 @@ fn verdict_of(movement: &Movement) -> Verdict {
     let (words, is_good) = match movement.standing {
         Standing::Worse => ("WORSE", Some(false)),
         Standing::Better => ("better", Some(true)),
-        Standing::Moved => ("within", None),
+        Standing::Moved => ("ok", None),
         Standing::Noise => ("noise", None),
         Standing::NotJudged => (NOT_JUDGED, None),
         Standing::Same => ("same", None),
@@ -61,23 +61,18 @@ fn change(movement: &Movement, currency: &str) -> Option<String> {
 }
 
 /// What is said of figures that never fail a check.
-const NOT_JUDGED: &str = "not judged";
+const NOT_JUDGED: &str = "not evaluated";
 
-/// What moved, the worse first; and a last line that says how it stands. Each movement comes with its currency. Where lines have no
+/// The verdict, then the changed metrics, the worse first. Each movement comes with its currency. Where lines have no
 /// more than `width` characters, columns stand below one another.
 pub fn table(movements: &[(Movement, String)], width: Option<usize>) -> String {
-    let mut text = String::new();
+    let mut lines = folded(&verdict(movements), width);
     let moved = moved(movements);
     if !moved.is_empty() {
-        for line in moved.lines(width).iter().flat_map(|line| folded(line, width)) {
-            let _ = writeln!(text, "{line}");
-        }
-        text.push('\n');
+        lines.push(String::new());
+        lines.extend(moved.lines(width).iter().flat_map(|line| folded(line, width)));
     }
-    for line in folded(&verdict(movements), width) {
-        let _ = writeln!(text, "{line}");
-    }
-    text
+    lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
 /// How it stands, in a sentence.
@@ -85,13 +80,15 @@ pub fn verdict(movements: &[(Movement, String)]) -> String {
     let count = |standing: Standing| movements.iter().filter(|(movement, _)| movement.standing == standing).count();
     let (worse, better, all) = (count(Standing::Worse), count(Standing::Better), movements.len());
     let verdict = match (worse, better) {
-        (0, 0) => format!("check: {all} figures, none worse"),
-        (0, _) => format!("check: {all} figures, none worse, {better} better: `--update` makes that the new baseline"),
-        _ => format!("check: {worse} of {all} figures worse than their tolerance allows"),
+        (0, 0) => format!("check passed: {all} metrics, none worse"),
+        (0, _) => {
+            format!("check passed: {all} metrics, none worse, {better} better: `--update` makes that the new baseline")
+        }
+        _ => format!("check failed: {worse} of {all} metrics worse than tolerance"),
     };
     match count(Standing::Noise) {
         0 => verdict,
-        noise => format!("{verdict} ({noise} moved only as seeds differ: noise)"),
+        noise => format!("{verdict} ({noise} moved only because seeds differ: noise)"),
     }
 }
 
@@ -124,7 +121,7 @@ fn as_it_is(movements: &[(Movement, String)]) -> String {
             amount(movement, movement.is, currency)
         });
     }
-    format!("\n<details><summary>As it is</summary>\n\n{}\n</details>\n", table.table().markdown())
+    format!("\n<details><summary>Current values</summary>\n\n{}\n</details>\n", table.table().markdown())
 }
 
 /// One test case for each figure, as CI systems read them.
@@ -226,7 +223,7 @@ mod tests {
         }
         // The rows of a policy are below its name, where names and figures leave no room for more.
         let narrow = table(&movements, Some(25));
-        assert!(narrow.starts_with("a|b<c.yaml / p\n  figure "), "{narrow}");
+        assert!(narrow.contains("\n\na|b<c.yaml / p\n  metric "), "{narrow}");
         assert_eq!(narrow.matches("a|b<c.yaml / p").count(), 1, "{narrow}");
     }
 
@@ -235,7 +232,10 @@ mod tests {
         let movements = [movement("interruptions", 1.2, 1.6, Standing::Noise)];
         let table = table(&movements, None);
         assert!(table.contains("1.20") && table.contains("noise\n"), "{table}");
-        assert!(table.ends_with("check: 1 figures, none worse (1 moved only as seeds differ: noise)\n"), "{table}");
+        assert!(
+            table.starts_with("check passed: 1 metrics, none worse (1 moved only because seeds differ: noise)\n"),
+            "{table}"
+        );
         assert!(junit(&movements).contains("failures=\"0\""));
     }
 
@@ -261,16 +261,16 @@ mod tests {
         ];
         let table = table(&movements, None);
         let lines: Vec<&str> = table.lines().collect();
-        assert!(lines[1].contains("cost") && lines[1].contains("+25.0 %") && lines[1].ends_with("WORSE"), "{table}");
-        assert_eq!(lines.last(), Some(&"check: 1 of 3 figures worse than their tolerance allows"));
+        assert!(lines[3].contains("cost") && lines[3].contains("+25.0%") && lines[3].ends_with("WORSE"), "{table}");
+        assert_eq!(lines[0], "check failed: 1 of 3 metrics worse than tolerance");
         assert!(
-            markdown(&movements).contains("| a\\|b&lt;c.yaml / p | cost | $10.00 | $12.50 | +25.0 % | 2.0 % | WORSE |")
+            markdown(&movements).contains("| a\\|b&lt;c.yaml / p | cost | $10.00 | $12.50 | +25.0% | 2.0% | WORSE |")
         );
         assert!(markdown(&movements).contains("| a\\|b&lt;c.yaml / p | $12.50 | 4 |\n"));
-        assert!(markdown(&movements).contains(" | launches | 2 | 3 | +50.0 % | \u{2013} | not judged |\n"));
-        assert!(lines[2].contains("launches") && lines[2].ends_with("\u{2013}   not judged"), "{table}");
+        assert!(markdown(&movements).contains(" | launches | 2 | 3 | +50.0% | \u{2013} | not evaluated |\n"));
+        assert!(lines[4].contains("launches") && lines[4].ends_with("\u{2013}   not evaluated"), "{table}");
         let xml = junit(&movements);
-        assert!(xml.contains("name=\"launches\"><skipped message=\"not judged\"/></testcase>"), "{xml}");
+        assert!(xml.contains("name=\"launches\"><skipped message=\"not evaluated\"/></testcase>"), "{xml}");
         assert!(
             xml.contains("failures=\"1\"") && xml.contains("a|b&lt;c.yaml") && xml.matches("<testcase").count() == 3
         );

@@ -86,7 +86,7 @@ fn heading(page: &mut Html, comparison: &Comparison) {
     page.element(
         "p class=\"faint\"",
         &format!(
-            "{replications} of {} from {} in {}, {}; every policy meets the same load, prices and capacity",
+            "{replications} of {} from {} in {}, {}; all policies face the same load, prices, and capacity",
             durations(about),
             instant_for_people(&about.start),
             about.region,
@@ -98,7 +98,7 @@ fn heading(page: &mut Html, comparison: &Comparison) {
     }
     if about.replications < about.replications_planned {
         let planned = about.replications_planned;
-        page.element("p class=\"missed\"", &format!("Stopped early: {planned} replications were planned."));
+        page.element("p class=\"missed\"", &format!("Stopped early ({planned} replications planned)."));
     }
 }
 
@@ -161,10 +161,10 @@ fn means(page: &mut Html, comparison: &Comparison) {
             row
         })
         .collect();
-    page.element("h2", "Each policy");
+    page.element("h2", "Results by policy");
     page.element(
         "p class=\"note\"",
-        "Mean over the replications, of waits the median, with its 95 % interval where it varies.",
+        "Mean over all replications (median for waits), with a 95% confidence interval where it varies.",
     );
     columns(page, LEVEL, &comparison.policies, &rows);
     if !zero.is_empty() {
@@ -187,8 +187,8 @@ fn differences(page: &mut Html, comparison: &Comparison) {
             row
         })
         .collect();
-    page.element("h2", &format!("Against {}", first.name));
-    let note = "Differences between runs with the same seed, with the 95 % interval of their mean, of waits their median; money as a share of the first policy's.";
+    page.element("h2", &format!("Change from {}", first.name));
+    let note = "Paired differences between runs with the same seed (mean; median for waits), with a 95% confidence interval; costs as a share of the first policy's cost.";
     page.element("p class=\"note\"", note);
     columns(page, "difference", others, &rows);
 }
@@ -199,14 +199,14 @@ fn objectives(page: &mut Html, comparison: &Comparison) {
         return;
     }
     page.element("h2", "Objectives");
-    columns(page, "met in", &comparison.policies, &rows);
+    columns(page, "runs that met it", &comparison.policies, &rows);
 }
 
 fn drawings(page: &mut Html, comparison: &Comparison) {
     page.element("h2", "Every replication");
     page.element(
         "p class=\"note\"",
-        "A dot is one replication; the upright line is the mean, of waits the median, the bar its 95 % interval, with a tip where it goes on.",
+        "Each dot is one replication. The vertical line is the mean (median for waits), the bar its 95% confidence interval; an arrowhead marks an interval that continues off the chart.",
     );
     let mut alike = Vec::new();
     for name in DRAWN {
@@ -225,7 +225,7 @@ fn drawings(page: &mut Html, comparison: &Comparison) {
         }
     }
     if !alike.is_empty() {
-        page.element("p", &format!("The same in every replication of every policy: {}.", alike.join("; ")));
+        page.element("p", &format!("Identical in every replication of every policy: {}.", alike.join("; ")));
     }
 }
 
@@ -259,11 +259,10 @@ fn drawing(page: &mut Html, comparison: &Comparison, figure: &Figure, svg: &str)
 
 /// Charts with a curve for each policy, and the way to the whole reports.
 fn side_by_side(page: &mut Html, comparison: &Comparison) {
-    page.element("h2", "One run of each policy, side by side");
+    page.element("h2", "One run per policy, side by side");
     let seed = comparison.about.first_seed;
     let note = format!(
-        "The replication with seed {seed}. Drag across a chart or spread two fingers to zoom, touch or move over one to \
-         read its values: they stand in bold beside the names."
+        "The replication with seed {seed}. Drag across a chart or pinch to zoom; point at a chart to read its values, in bold next to the names."
     );
     let band = if comparison.about.warm_up_seconds.is_some() { " The grey band is the warm-up." } else { "" };
     page.element("p class=\"note\"", &(note + band));
@@ -271,7 +270,7 @@ fn side_by_side(page: &mut Html, comparison: &Comparison) {
     for policy in &comparison.policies {
         // A policy's name is made of letters, digits, `-`, `_` and `.`.
         let name = text(&policy.name);
-        page.raw(&format!("<li><a href=\"{name}/report.html\">The whole report of {name}</a></li>\n"));
+        page.raw(&format!("<li><a href=\"{name}/report.html\">Full report for {name}</a></li>\n"));
     }
     page.raw("</ul>\n");
 }
@@ -279,7 +278,7 @@ fn side_by_side(page: &mut Html, comparison: &Comparison) {
 fn assumptions(page: &mut Html, comparison: &Comparison) {
     let about = &comparison.about;
     if !about.assumptions.is_empty() {
-        page.element("h2", "Assumptions of the scenario");
+        page.element("h2", "Scenario assumptions");
         page.list(&about.assumptions);
     }
     page.element("h2", "Inputs");

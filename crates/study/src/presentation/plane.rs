@@ -225,19 +225,23 @@ fn grid(svg: &mut String, x: &Side<'_>, y: &Side<'_>) {
 
 fn caption(page: &mut Html, sweep: &Sweep) {
     let of_what = if sweep.cheapest_meeting_objectives.is_some() { " of those that meet all objectives" } else { "" };
-    let mut words = format!("Each dot is a setting, by its mean cost and {}", latency_label(sweep));
+    let mut words = format!("Each dot is a setting, plotted by mean cost and {}", latency_label(sweep));
     if sweep.about.replications > 1 {
-        words += ", with their 95 % intervals. A line joins two settings if one clearly costs less and the other clearly waits less.";
+        words += ", with 95% confidence intervals. A line joins two settings if one clearly costs less and the other clearly waits less.";
     } else {
-        words += ". The line joins the settings that no other beats in both.";
+        words += ". The line joins the Pareto-optimal settings: no other is better in both.";
     }
     if sweep.cheapest.is_some() {
         words += &format!(" The ring marks the lowest mean cost{of_what}");
-        let alike = if sweep.not_told_apart.is_empty() { "" } else { ", dashed rings what is not told apart from it" };
+        let alike = if sweep.not_told_apart.is_empty() {
+            ""
+        } else {
+            ", dashed rings mark settings not significantly different from it"
+        };
         words += &format!("{alike}.");
     }
     if !sweep.results.iter().all(SettingResult::is_comparable) {
-        words += " Hollow dots leave work undone: their costs are not comparable.";
+        words += " Hollow dots left work unfinished; their costs are not comparable.";
     }
     page.element("figcaption", &words);
 }

@@ -46,20 +46,15 @@ pub fn sentence(answer: &Recommendation) -> String {
         format!("{count} {share} of the bill")
     };
     match answer.advice {
-        Advice::Change => format!("{}: {} a month{}", saved(), monthly(answer), yearly(answer)),
-        Advice::TooLittle => format!("leave it: {}, not surely enough to be worth it (--worth)", saved()),
-        Advice::NothingSaves => "leave it: nothing that was tried saves enough to be worth a change".to_owned(),
-        Advice::NotSure => {
-            "leave it: what seemed to save is not sure to, with seeds that the search had not seen".to_owned()
-        }
+        Advice::Change => format!("{}: {} per month{}", saved(), monthly(answer), yearly(answer)),
+        Advice::TooLittle => format!("no change: {}, but not certain to reach the --worth threshold", saved()),
+        Advice::NothingSaves => "no change recommended: nothing tried saves enough to be worth it".to_owned(),
+        Advice::NotSure => "no change recommended: the savings found were not confirmed on fresh seeds".to_owned(),
         Advice::BeyondLimits => {
             let broken: Vec<&str> =
                 answer.limits.iter().filter(|limit| !limit.kept).map(|limit| limit.name.as_str()).collect();
             let saves = monthly(answer);
-            format!(
-                "leave it: what would save {saves} a month does not keep what has to be kept ({})",
-                broken.join(", ")
-            )
+            format!("no change recommended: saving {saves} per month would break these limits: {}", broken.join(", "))
         }
     }
 }
@@ -74,7 +69,7 @@ fn monthly(answer: &Recommendation) -> String {
 fn yearly(answer: &Recommendation) -> String {
     let Some(saves) = &answer.saves_per_year else { return String::new() };
     let measure = Measure::Money { currency: &answer.currency, largest: saves.mean.abs() };
-    format!(", {} a year", known(saves).text(measure))
+    format!(", {} per year", known(saves).text(measure))
 }
 
 /// Money among what a month costs today.
@@ -92,13 +87,13 @@ fn heading(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String
     lines.extend(folded(&format!("{}: {}", answer.scenario, sentence(answer)), width));
     let effort = &answer.effort;
     let rests_on = format!(
-        "policy {} in {}; {} of {} settings from seed {}, confirmed with {} that the search had not seen",
+        "policy {} in {}; {} of {} settings, first seed {}; confirmed on {} not used in the search",
         answer.policy,
         answer.region,
         counted(effort.used, "simulation", "simulations"),
         effort.settings,
         effort.first_seed,
-        counted(effort.confirmed_with, "seed", "seeds"),
+        counted(effort.confirmed_with, "fresh seed", "fresh seeds"),
     );
     lines.extend(folded(&rests_on, width));
     lines.push(String::new());
@@ -129,7 +124,7 @@ fn large_lines(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<St
 /// The cells of each of the largest lines (name, cost per month, share), and the results of its levers.
 pub(super) fn large_line_rows(answer: &Recommendation) -> Vec<([String; 3], String)> {
     let row = |line: &LargeLine| {
-        let cells = [line.name.clone(), format!("{} a month", money(answer, line.per_month)), percent(line.share)];
+        let cells = [line.name.clone(), format!("{} per month", money(answer, line.per_month)), percent(line.share)];
         (cells, line_results(answer, line))
     };
     answer.lines.iter().map(row).collect()
@@ -171,7 +166,9 @@ fn line_results(answer: &Recommendation, line: &LargeLine) -> String {
 
 fn changes(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>) {
     if answer.advice == Advice::BeyondLimits {
-        let beyond = |change: &Change| format!("it is: {}: {}, instead of {}", change.subject, change.to, change.from);
+        let beyond = |change: &Change| {
+            format!("the change would be: {}: {}, instead of {}", change.subject, change.to, change.from)
+        };
         lines.extend(answer.changes.iter().flat_map(|change| folded(&beyond(change), width)));
         lines.push(String::new());
     }
@@ -209,14 +206,14 @@ fn without_spot(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<S
             let share = share.map_or_else(String::new, |share| known(&share.negated()).text(Measure::Share));
             let month = second.saves_per_month.map_or(0.0, |save| save.mean.abs());
             let (month, year) = (saves(&second.saves_per_month, month), saves(&second.saves_per_year, month * 12.0));
-            format!("Without Spot: {share} of the bill, {month} a month, {year} a year")
+            format!("Without Spot: {share} of the bill, {month} per month, {year} per year")
         }
-        Advice::BeyondLimits => "Without Spot: nothing that saves keeps what has to be kept".to_owned(),
-        _ => "Without Spot: nothing that was tried surely saves enough".to_owned(),
+        Advice::BeyondLimits => "Without Spot: every change that saves breaks a limit".to_owned(),
+        _ => "Without Spot: nothing tried is certain to save enough".to_owned(),
     };
-    let seeds = counted(second.effort.confirmed_with, "seed", "seeds");
+    let seeds = counted(second.effort.confirmed_with, "fresh seed", "fresh seeds");
     let further = counted(second.effort.used, "further simulation", "further simulations");
-    lines.extend(folded(&format!("{found} ({further}, confirmed with {seeds} that its search had not seen)"), width));
+    lines.extend(folded(&format!("{found} ({further}, confirmed on {seeds} not used in the search)"), width));
     if second.advice == Advice::Change {
         numbered(answer, &second.changes, width, lines);
     } else {
@@ -227,7 +224,7 @@ fn without_spot(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<S
 fn change(answer: &Recommendation, (number, change): (usize, &Change), width: Option<usize>, lines: &mut Vec<String>) {
     let saves = known(&change.saves_per_month).text(among_today(answer));
     lines.extend(folded(&format!("{number}. {}: {}, instead of {}", change.subject, change.to, change.from), width));
-    lines.extend(folded(&format!("   saves {saves} a month, {}", beside(answer, change)), width));
+    lines.extend(folded(&format!("   saves {saves} per month, {}", beside(answer, change)), width));
     let mut object = "";
     for edit in change.edits.iter().take(EDITS) {
         if edit.object != object {
@@ -238,14 +235,14 @@ fn change(answer: &Recommendation, (number, change): (usize, &Change), width: Op
     }
     if let Some(risk) = &change.risk {
         let texts =
-            [("availability", &risk.availability), ("to take back", &risk.reversibility), ("needs", &risk.needs)];
+            [("availability", &risk.availability), ("reversibility", &risk.reversibility), ("needs", &risk.needs)];
         let line =
             |(name, text): &(&str, &std::borrow::Cow<'static, str>)| folded(&format!("   {name}: {text}"), width);
         lines.extend(texts.iter().flat_map(line));
     }
     if change.edits.len() > EDITS {
         let more = counted((change.edits.len() - EDITS) as u64, "value", "values");
-        lines.extend(folded(&format!("   and {more} more with --format json"), width));
+        lines.extend(folded(&format!("   + {more} more (see --format json)"), width));
     }
     lines.push(String::new());
 }
@@ -254,9 +251,9 @@ fn change(answer: &Recommendation, (number, change): (usize, &Change), width: Op
 pub(super) fn beside(answer: &Recommendation, change: &Change) -> &'static str {
     let bound = Kind::Commitments.as_str();
     if change.lever != bound && answer.changes.iter().any(|other| other.lever == bound) {
-        return "all others made but the commitment, which is for what they come to";
+        return "with all other changes except the commitment, which is sized for the result";
     }
-    "all others made"
+    "with all other changes made"
 }
 
 /// A value before and after, as a diff shows it.
@@ -270,7 +267,7 @@ fn costs(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>)
     if rows.is_empty() {
         return;
     }
-    let tried = if answer.is_change() { "recommended" } else { "best that was tried" };
+    let tried = if answer.is_change() { "recommended" } else { "best tried" };
     let head = ["", "today", tried].map(str::to_owned).to_vec();
     let rows = rows.into_iter().map(|(name, before, after)| vec![name, before, after]);
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
@@ -291,8 +288,8 @@ pub(super) fn comparison(answer: &Recommendation) -> Vec<(String, String, String
     let (Some(today), Some(recommended)) = (&answer.today, &answer.recommended) else { return Vec::new() };
     let rows: [Row<'_>; 6] = [
         ("cost per month", |item| item.cost_per_month, among_today(answer)),
-        ("pods wait for a node, p99", |item| item.pending_p99, Measure::Seconds),
-        ("replicas missing, pod-minutes", |figures| figures.unavailable_pod_minutes, Measure::Count),
+        ("pod wait for a node, p99", |item| item.pending_p99, Measure::Seconds),
+        ("missing replicas (pod-minutes)", |figures| figures.unavailable_pod_minutes, Measure::Count),
         ("pods evicted", |item| item.evictions, Measure::Count),
         ("Spot interruptions", |figures| figures.interruptions, Measure::Count),
         ("response time, p99", |item| item.request_p99, Measure::Seconds),
@@ -312,15 +309,15 @@ pub(super) fn comparison(answer: &Recommendation) -> Vec<(String, String, String
 /// How an objective is kept; nothing for what is only not to be worse than today.
 fn limit(limit_kept: &LimitKept, count: u64) -> Option<String> {
     let (before, after) = limit_kept.met?;
-    let word = if limit_kept.kept { "kept" } else { "NOT KEPT" };
-    Some(format!("objective {}: met in {after} of {count} runs ({before} today), {word}", limit_kept.name))
+    let word = if limit_kept.kept { "ok" } else { "VIOLATED" };
+    Some(format!("objective {}: met in {after} of {count} runs ({before} today): {word}", limit_kept.name))
 }
 
 fn robustness(all: &[Robustness], width: Option<usize>, lines: &mut Vec<String>) {
     if all.is_empty() {
         return;
     }
-    lines.push("and if things turn out differently:".to_owned());
+    lines.push("stress tests:".to_owned());
     for robustness in all {
         let cost =
             robustness.relative.as_ref().map_or_else(|| "-".to_owned(), |relative| signed_percent(relative.mean));
@@ -373,7 +370,7 @@ fn commitments(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<St
         lines.extend(folded(derived, width));
     }
     if !answer.commitments.is_empty() {
-        let holds = "  (a commitment holds for a year: it is worth this only if the year is like what was simulated)";
+        let holds = "  (commitments run for a year; these savings assume the year looks like the simulated period)";
         lines.extend(folded(holds, width));
         lines.push(String::new());
     }
@@ -381,9 +378,9 @@ fn commitments(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<St
 
 fn trust(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>) {
     lines.push(if answer.levers.is_empty() {
-        "nothing could be tried".to_owned()
+        "no lever applies to this scenario".to_owned()
     } else {
-        "what was tried:".to_owned()
+        "levers tried:".to_owned()
     });
     let mut kinds: Vec<&str> = Vec::new();
     for lever in &answer.levers {
@@ -400,7 +397,7 @@ fn trust(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>)
     }
     excluded(answer, width, lines);
     lines.push(format!(
-        "this answer again, on any machine: --simulations {} --seed {}{}{}{}",
+        "reproduce this result with: --simulations {} --seed {}{}{}{}",
         answer.effort.simulations,
         answer.effort.first_seed,
         set_before(&answer.set),
@@ -409,7 +406,7 @@ fn trust(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>)
     ));
     if answer.effort.spent {
         let further = answer.effort.simulations * 2;
-        let ended = format!("the search ended before it was through; --simulations {further} looks further");
+        let ended = format!("search stopped at the simulation limit; use --simulations {further} to search further");
         lines.extend(folded(&ended, width));
     }
     for warning in &answer.warnings {
@@ -422,7 +419,7 @@ fn excluded(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<Strin
     if answer.excluded.is_empty() {
         return;
     }
-    lines.push("what was excluded:".to_owned());
+    lines.push("excluded:".to_owned());
     for exclusion in &answer.excluded {
         let line = format!(
             "  {} of {}: {}: {}",

@@ -96,11 +96,11 @@ fn changes(page: &mut Html, answer: &Recommendation) {
     if !answer.is_change() {
         return;
     }
-    page.element("h2", "What to change");
+    page.element("h2", "Recommended changes");
     for (number, change) in answer.changes.iter().enumerate() {
         page.element("h3", &format!("{}. {}: {}", number + 1, change.subject, change.to));
         let saves = known(&change.saves_per_month).text(among_today(answer));
-        page.element("p", &format!("Saves {saves} a month, {}. Today: {}.", beside(answer, change), change.from));
+        page.element("p", &format!("Saves {saves} per month, {}. Today: {}.", beside(answer, change), change.from));
         let mut lines = Vec::new();
         let mut object = "";
         for edit in &change.edits {
@@ -119,8 +119,8 @@ fn costs(page: &mut Html, answer: &Recommendation) {
     if rows.is_empty() {
         return;
     }
-    page.element("h2", "What it saves, and what it costs");
-    let text = if answer.is_change() { "Recommended" } else { "Best that was tried" };
+    page.element("h2", "Effect on cost and service");
+    let text = if answer.is_change() { "Recommended" } else { "Best tried" };
     let rows = Rows::new(rows);
     page.add_table(
         rows.text("", |row| row.0.clone()).text("today", |row| row.1.clone()).text(text, |row| row.2.clone()),
@@ -130,7 +130,7 @@ fn costs(page: &mut Html, answer: &Recommendation) {
         .text(format!("met, of {}", counted(answer.effort.confirmed_with, "run", "runs")), |(limit, _)| &limit.name)
         .text("today", |(_, (before, _))| before.to_string())
         .text(text, |(_, (_, after))| after.to_string())
-        .text("", |(limit, _)| if limit.kept { "kept" } else { "not kept" })
+        .text("", |(limit, _)| if limit.kept { "ok" } else { "violated" })
         .table();
     if !objectives.is_empty() {
         page.element("h2", "Objectives");
@@ -142,26 +142,25 @@ fn robustness(page: &mut Html, answer: &Recommendation) {
     if answer.robustness.is_empty() {
         return;
     }
-    page.element("h2", "If things turn out differently");
-    let verdict = |test: &Robustness| {
-        test.why.as_ref().map_or_else(|| "holds".to_owned(), |why| format!("no longer holds: {why}"))
-    };
+    page.element("h2", "Stress tests");
+    let verdict =
+        |test: &Robustness| test.why.as_ref().map_or_else(|| "holds".to_owned(), |why| format!("fails: {why}"));
     let table = Rows::new(&answer.robustness)
         .text("when", |test| &test.when)
-        .text("cost against today", |test| test.relative.as_ref().map(|relative| signed_percent(relative.mean)))
+        .text("cost vs today", |test| test.relative.as_ref().map(|relative| signed_percent(relative.mean)))
         .text("", |test| verdict(test));
     page.add_table(table, FILE);
 }
 
 fn curves(page: &mut Html, answer: &Recommendation) {
-    page.element("h2", "What was tried");
+    page.element("h2", "Settings tried");
     page.element(
         "p class=\"note\"",
-        "Each dot is a setting that was tried, whether it keeps the objectives or not: the ring is today, the full dot what is recommended.",
+        "Each dot is a setting that was tried, including settings that miss objectives. Ring: today. Solid dot: recommended.",
     );
     page.raw("<div class=\"curves\">\n");
     let waits = |tried: &Tried| tried.pending_p99;
-    scatter(page, answer, ("pods wait for a node, p99", Measure::Seconds), &waits);
+    scatter(page, answer, ("pod wait for a node, p99", Measure::Seconds), &waits);
     let evictions = |tried: &Tried| Some(tried.evictions);
     scatter(page, answer, ("pods evicted", Measure::Count), &evictions);
     answer.commitments.iter().for_each(|this_commitment| commitment(page, answer, this_commitment));
@@ -228,7 +227,7 @@ fn scatter(
     }
     let x = Axis::over(among_today(answer), points.iter().map(|point| point.0));
     let y = Axis::over(measure, points.iter().map(|point| point.1));
-    open(page, &format!("Cost per month against {name}"));
+    open(page, &format!("Cost per month and {name}"));
     frame(page, &x, &y);
     // Those that have a name last, so that nothing covers them.
     for named in [false, true] {
@@ -255,10 +254,7 @@ fn commitment(page: &mut Html, answer: &Recommendation, family_curve: &FamilyCur
     let x = Axis::over(hourly, family_curve.curve.iter().map(|point| point.per_hour));
     let costs = family_curve.curve.iter().map(|point| point.cost_per_month).chain([family_curve.best_cost_per_month]);
     let y = Axis::over(among_today(answer), costs);
-    open(
-        page,
-        &format!("On-Demand {} by commitment per hour, a year, no upfront: cost per month", family_curve.family),
-    );
+    open(page, &format!("{} On-Demand: monthly cost by hourly commitment (1 year, no upfront)", family_curve.family));
     frame(page, &x, &y);
     let places: Vec<String> = family_curve
         .curve
@@ -276,12 +272,12 @@ fn commitment(page: &mut Html, answer: &Recommendation, family_curve: &FamilyCur
 
 fn tried(page: &mut Html, answer: &Recommendation) {
     let what = |tried: &Tried| {
-        if tried.changes.is_empty() { "as it is today".to_owned() } else { tried.changes.join("; ") }
+        if tried.changes.is_empty() { "today".to_owned() } else { tried.changes.join("; ") }
     };
     let table = Rows::new(answer.tried.iter().take(ROWS))
         .text("setting", |tried| what(tried))
         .number("cost per month", |tried| money(answer, tried.cost_per_month))
-        .number("wait, p99", |tried| tried.pending_p99.map(Figure::seconds))
+        .number("pod wait, p99", |tried| tried.pending_p99.map(Figure::seconds))
         .number("evictions", |tried| Figure::decimals(tried.evictions, 1))
         .number("seeds", |tried| tried.seeds.to_string());
     page.add_table(table, FILE);

@@ -29,7 +29,7 @@ pub fn table(answer: &RightSizing, width: Option<usize>) -> String {
     lines.extend(containers(answer).lines(width));
     if answer.containers.len() > CONTAINERS {
         let more = format::counted((answer.containers.len() - CONTAINERS) as u64, "container", "containers");
-        lines.push(format!("  and {more} more with --format json"));
+        lines.push(format!("  + {more} more (see --format json)"));
     }
     if !answer.containers.is_empty() {
         lines.push(String::new());
@@ -40,18 +40,32 @@ pub fn table(answer: &RightSizing, width: Option<usize>) -> String {
 
 fn heading(answer: &RightSizing, lines: &mut Vec<String>) {
     let seeds = format::counted(answer.replications, "seed", "seeds");
+    lines.push(format!("{}: {}", answer.scenario, verdict(answer)));
     lines.push(format!(
-        "{}: requests that fit, policy {} in {}, {seeds} from {}, prices of {}",
-        answer.scenario, answer.policy, answer.region, answer.first_seed, answer.price_date
+        "policy {} in {}, {seeds} from {}, prices of {}",
+        answer.policy, answer.region, answer.first_seed, answer.price_date
     ));
     lines.push(String::new());
 }
 
+/// The effect of the recommended requests on the cost.
+fn verdict(answer: &RightSizing) -> String {
+    let recommended = answer.sizings.iter().find(|sizing| sizing.name == "recommended");
+    let change = recommended.and_then(|sizing| sizing.against_today.as_ref()?.relative.as_ref());
+    match change.map(known_difference) {
+        Some(change) if change.mean.abs() > 0.0 => {
+            format!("recommended requests change the cost by {}", change.text(Measure::Share))
+        }
+        Some(_) => "recommended requests do not change the cost".to_owned(),
+        None => "no effect of the recommended requests on the cost is known".to_owned(),
+    }
+}
+
 fn label(name: &str) -> String {
     match name {
-        "today" => "as they are today".to_owned(),
-        "recommended" => "as recommended".to_owned(),
-        percentile => format!("at {percentile} of use"),
+        "today" => "current".to_owned(),
+        "recommended" => "recommended (VPA)".to_owned(),
+        percentile => format!("{percentile} of usage"),
     }
 }
 
@@ -68,14 +82,14 @@ fn sizings(answer: &RightSizing) -> Table {
     Rows::new(&answer.sizings)
         .text("requests", |sizing| label(&sizing.name))
         .number("cost per month", |sizing| measured(&sizing.cost_per_month, money))
-        .number("against today", |sizing| relative(sizing).map(|known| Figure::measured(known, Measure::Share)))
-        .number("killed for mem", |sizing| measured(&sizing.out_of_memory, Measure::Count))
+        .number("vs today", |sizing| relative(sizing).map(|known| Figure::measured(known, Measure::Share)))
+        .number("OOM kills", |sizing| measured(&sizing.out_of_memory, Measure::Count))
         .number("evicted", |sizing| measured(&sizing.evicted_for_memory, Measure::Count))
         .number("throttled", |sizing| measured(&sizing.throttled_hours, Measure::Count))
         .unit("h")
-        .number("wait p99", |sizing| seconds(&sizing.pending_p99))
+        .number("pod wait p99", |sizing| seconds(&sizing.pending_p99))
         .number("resp. p99", |sizing| seconds(&sizing.request_p99))
-        .number("no node", |sizing| sizing.pods_pending.as_ref().map(|pods| tenths(pods.mean)))
+        .number("unscheduled", |sizing| sizing.pods_pending.as_ref().map(|pods| tenths(pods.mean)))
         .table()
 }
 
@@ -92,15 +106,15 @@ fn among(answer: &RightSizing, largest: f64) -> Measure<'static> {
 
 /// Why a sizing costs more than today, where autoscalers add replicas because requests are smaller.
 fn cause_of_cost(sizing: &SizingResult) -> Option<String> {
-    let is_dearer = sizing.against_today.as_ref().is_some_and(|paired| paired.difference.mean > 0.0);
-    if !is_dearer || sizing.more_replicas.is_empty() {
+    let costs_more = sizing.against_today.as_ref().is_some_and(|paired| paired.difference.mean > 0.0);
+    if !costs_more || sizing.more_replicas.is_empty() {
         return None;
     }
     let each = sizing.more_replicas.iter().map(|workload| {
         format!("{} {} -> {}", workload.workload, rounded(workload.replicas_today), rounded(workload.replicas))
     });
     Some(format!(
-        "Requests {} cost more because autoscalers compare use with them: smaller requests mean a higher utilization, and more replicas \
+        "Requests ({}) cost more because autoscalers compare use with them: smaller requests mean a higher utilization, and more replicas \
          (mean replicas: {}). Raise `averageUtilization`, or use `averageValue`.",
         label(&sizing.name),
         some_of(&each.collect::<Vec<_>>())
@@ -164,16 +178,15 @@ fn containers(answer: &RightSizing) -> Table {
 /// How far the answer can be trusted.
 fn trust(answer: &RightSizing, lines: &mut Vec<String>) {
     lines.push(format!(
-        "Sizes rest on {:.1} days of use as the scenario states it, with seed {}; what a longer history would show they do not know.",
+        "Based on {:.1} days of usage from the scenario (seed {}). A longer history may show other peaks.",
         answer.history_days, answer.first_seed
     ));
     if answer.history_days < 7.0 {
-        lines.push("Less than a week shows no weekend: simulate 7d or more before requests go down.".to_owned());
+        lines.push("Less than a week of data: simulate 7d or more before lowering requests.".to_owned());
     }
     for left_alone in answer.left_alone.iter().take(CONTAINERS) {
         let container = left_alone.container.as_ref().map_or_else(String::new, |name| format!(", container {name}"));
-        lines
-            .push(format!("left alone: {} {}{container}, as {}", left_alone.kind, left_alone.workload, left_alone.why));
+        lines.push(format!("skipped: {} {}{container}: {}", left_alone.kind, left_alone.workload, left_alone.why));
     }
     for warning in &answer.warnings {
         lines.push(format!("warning: {warning}"));
@@ -191,7 +204,7 @@ pub fn kustomization(patches: &[Patch], sizing: Sizing) -> Vec<(String, String)>
         files.push((file, patch(this_patch)));
     }
     let head = format!(
-        "# Requests {}, as nodecast rightsize wrote them. Use: components: [this folder] in a kustomization.yaml.\n\
+        "# Requests ({}), written by nodecast rightsize. Use: components: [this directory] in a kustomization.yaml.\n\
          apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n",
         label(sizing.as_str())
     );

@@ -36,7 +36,7 @@ figure .plane svg.field { flex: 1; }
 }
 ";
 
-const NOTE: &str = "Means over the replications, with half the width of their 95 % interval where they vary. The last figure \
+const NOTE: &str = "Means over the replications, ± half the 95% confidence interval where they vary. The last figure \
                     is the cost against the lowest mean, seed by seed: an interval that includes 0 tells nothing apart.";
 
 /// Settings of which one table is seen at a glance.
@@ -84,7 +84,7 @@ pub fn render(sweep: &Sweep, command: &str) -> String {
     page.element("p class=\"note\"", NOTE);
     table(&mut page, sweep, &rows.iter().take(ROWS_MAX).collect::<Vec<_>>());
     if sweep.results.len() > ROWS_MAX {
-        page.element("p class=\"note\"", "The first 1,000; sweep.csv has all.");
+        page.element("p class=\"note\"", "Showing the first 1,000. See sweep.csv for the rest.");
     }
     if let Some(silenced) = sweep.warnings.about_silenced() {
         page.element("p class=\"faint\"", &silenced);

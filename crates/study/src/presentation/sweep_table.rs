@@ -107,13 +107,13 @@ fn settings_table(sweep: &Sweep, width: Option<usize>, wide: bool) -> Vec<String
     // Policy and values say which setting a line is of.
     let mut lines = super::aligned_within(&rows, 1 + sweep.paths.len(), width);
     let latency = latency_label(sweep);
-    lines.push(format!("* on the front: none is both cheaper and quicker, by mean cost and {latency}"));
+    lines.push(format!("* Pareto-optimal: no other setting is both cheaper and faster (mean cost, {latency})"));
     if dropped > 0 {
         lines.push(format!("{} not shown; --wide shows all", counted(dropped as u64, "column", "columns")));
     }
     if order.len() > ROWS_MAX {
         let left_out = counted((order.len() - ROWS_MAX) as u64, "setting is", "settings are");
-        lines.push(format!("{left_out} not shown here; sweep.csv and the report have all"));
+        lines.push(format!("{left_out} not shown; see sweep.csv or the report"));
     }
     lines
 }
@@ -167,7 +167,7 @@ pub(super) fn header(sweep: &Sweep) -> Vec<String> {
     cells.extend(short_paths(sweep));
     cells.extend(columns(sweep).into_iter().map(|(_, figure)| figure.label.to_owned()));
     cells.extend(own_objectives(sweep).into_iter().map(str::to_owned));
-    cells.extend(["objectives", "cost against the cheapest"].map(str::to_owned));
+    cells.extend(["objectives", "cost vs cheapest"].map(str::to_owned));
     cells.extend(sweep.is_sequential().then(|| "seeds".to_owned()));
     cells
 }
@@ -209,7 +209,7 @@ fn seeds_of(sweep: &Sweep, result: &SettingResult) -> u64 {
 fn against_cheapest(sweep: &Sweep) -> Vec<String> {
     let cell = |((number, result), difference): ((usize, &SettingResult), String)| {
         if !result.is_comparable() {
-            let undone = |undone: &Undone| left_undone(&undone.figure, undone.mean, "at best", undone.least);
+            let undone = |undone: &Undone| left_undone(&undone.figure, undone.mean, "lowest mean", undone.least);
             let parts: Vec<String> = result.undone.iter().map(undone).collect();
             return format!("not comparable: {}", parts.join(" and "));
         }
@@ -235,24 +235,24 @@ pub fn answer(sweep: &Sweep) -> Vec<String> {
     if judged && !meeting {
         let any = sweep.results.iter().any(|result| result.meets_objectives == Some(true));
         sentences.push(if any {
-            "Every setting that meets all objectives leaves work undone.".to_owned()
+            "Every setting that meets all objectives leaves work unfinished.".to_owned()
         } else {
             format!("No setting meets all objectives in {} of its runs.", percent(MET_IN))
         });
     }
     let which = match (judged, meeting) {
         (true, true) => "cheapest that meets all objectives",
-        (true, false) => "cheapest whatever the objectives",
+        (true, false) => "cheapest, ignoring objectives",
         (false, _) => "cheapest",
     };
     sentences.extend(cheapest(sweep, which));
     if !judged {
         let why = if sweep.states_objectives() {
-            "Nothing that the scenario's objectives measure happened under any setting"
+            "No setting produced data for the scenario's objectives"
         } else {
-            "The scenario states no objectives"
+            "The scenario has no objectives"
         };
-        sentences.push(format!("{why}, so nothing keeps a setting from letting pods and requests wait."));
+        sentences.push(format!("{why}, so cheap settings may let pods and requests wait without limit."));
     }
     sentences.extend(undone(sweep));
     sentences.extend(knocked_out(sweep));
@@ -282,7 +282,7 @@ fn undone(sweep: &Sweep) -> Option<String> {
         1 => ("1 setting leaves".to_owned(), "its cost is"),
         many => (format!("{many} settings leave"), "their costs are"),
     };
-    let work = "pods without a node, or requests without an answer, that another setting does not";
+    let work = "unscheduled pods or unanswered requests that another setting does not";
     Some(format!("{settings} {work}: {cost} not comparable."))
 }
 
@@ -291,7 +291,7 @@ fn cheapest(sweep: &Sweep, which: &str) -> Vec<String> {
     let Some(result) = sweep.cheapest.and_then(|number| sweep.results.get(number)) else { return Vec::new() };
     let Some((position, figure)) = find(&sweep.cost) else { return Vec::new() };
     let currency = &sweep.about.currency;
-    let by = if sweep.cost == "cost" { "" } else { " a month" };
+    let by = if sweep.cost == "cost" { "" } else { " per month" };
     let cost = result.mean(position).map_or_else(String::new, |mean| value(figure, currency, mean) + by);
     let setting: Vec<String> =
         sweep.paths.iter().zip(&result.values).map(|(path, value)| format!("{path}={value}")).collect();
@@ -315,8 +315,8 @@ fn cheapest(sweep: &Sweep, which: &str) -> Vec<String> {
         rivals.push(counted(more as u64, "other", "others"));
     }
     vec![
-        format!("None is clearly the {which}: {setting} has the lowest mean, {cost}."),
-        format!("Not told apart from it by cost: {}.", rivals.join("; ")),
+        format!("No setting is clearly the {which}. Lowest mean: {setting}, {cost}."),
+        format!("Cost not significantly different: {}.", rivals.join("; ")),
     ]
 }
 

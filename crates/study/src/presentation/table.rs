@@ -46,7 +46,7 @@ pub fn table(comparison: &Comparison) -> String {
     table_within(comparison, None)
 }
 
-/// The table of `comparison`, with columns below one another where lines have no more than `width` characters.
+/// The table of `comparison`, with columns below one another where lines have at most `width` characters.
 pub fn table_within(comparison: &Comparison, width: Option<usize>) -> String {
     let mut lines: Vec<String> = verdict(comparison);
     if let Some(first) = lines.first_mut() {
@@ -56,8 +56,10 @@ pub fn table_within(comparison: &Comparison, width: Option<usize>) -> String {
     lines.extend(assumptions.filter(|assumption| *assumption == DRAWS_PRICE_ERRORS).cloned());
     lines.push(String::new());
     heading(comparison, &mut lines);
-    lines.extend(aligned_within(&means(comparison), 1, width));
-    for rows in [differences(comparison), objectives(comparison)].iter().filter(|rows| !rows.is_empty()) {
+    let is_pair = comparison.policies.len() == 2;
+    lines.extend(aligned_within(&if is_pair { pair(comparison) } else { means(comparison) }, 1, width));
+    let differences = if is_pair { Vec::new() } else { differences(comparison) };
+    for rows in [differences, objectives(comparison)].iter().filter(|rows| !rows.is_empty()) {
         lines.push(String::new());
         lines.extend(aligned_within(rows, 1, width));
     }
@@ -68,17 +70,18 @@ pub fn table_within(comparison: &Comparison, width: Option<usize>) -> String {
 fn heading(comparison: &Comparison, lines: &mut Vec<String>) {
     let about = &comparison.about;
     let replications = format::counted(about.replications, "replication", "replications");
-    lines.push(format!("{}, {replications}, {}", compared(comparison), seeds(comparison)));
+    let intervals = if about.replications > 1 { "; intervals have 95% confidence" } else { "" };
+    lines.push(format!("{}, {replications}, {}{intervals}", compared(comparison), seeds(comparison)));
     lines.push(format!(
         "{} from {} in {}, prices of {}",
         durations(about),
-        about.start,
+        format::instant_for_people(&about.start),
         about.region,
         about.price_date
     ));
     lines.extend(format::warm_up(about.warm_up_seconds).map(|note| note.replace("; ", ";\n  ")));
     if about.replications < about.replications_planned {
-        lines.push(format!("stopped early: {} replications were planned", about.replications_planned));
+        lines.push(format!("stopped early ({} replications planned)", about.replications_planned));
     }
     lines.push(String::new());
 }
@@ -114,6 +117,18 @@ fn means(comparison: &Comparison) -> Vec<Vec<String>> {
     rows
 }
 
+/// The means of two policies, and the change from the first to the second.
+fn pair(comparison: &Comparison) -> Vec<Vec<String>> {
+    let mut rows = means(comparison);
+    let changes = differences(comparison);
+    rows[0].push("change".to_owned());
+    for row in rows.iter_mut().skip(1) {
+        let change = changes.iter().find(|change| change[0] == row[0]).and_then(|change| change.get(1));
+        row.push(change.cloned().unwrap_or_default());
+    }
+    rows
+}
+
 /// Levels of one figure, rounded alike, each with half the width of its interval; the ends of the interval where one is what the figure
 /// cannot go beyond, or reaches much further on one side.
 pub(super) fn mean_cells(figure: &Figure, currency: &str, means: &[Option<Estimate>]) -> Vec<String> {
@@ -140,8 +155,7 @@ fn differences(comparison: &Comparison) -> Vec<Vec<String>> {
     let Some((first, others)) = comparison.policies.split_first().filter(|(_, others)| !others.is_empty()) else {
         return Vec::new();
     };
-    let with_interval = if comparison.about.replications > 1 { ", 95 % interval" } else { "" };
-    let mut rows = vec![vec![format!("against {}{with_interval}", first.name)]];
+    let mut rows = vec![vec![format!("change from {}", first.name)]];
     rows[0].extend(others.iter().map(|policy| policy.name.clone()));
     for (position, figure) in shown(comparison).into_iter().filter(|(_, figure)| is_difference(comparison, figure)) {
         let mut row = vec![figure.label.to_owned()];
@@ -192,8 +206,8 @@ fn objectives(comparison: &Comparison) -> Vec<Vec<String>> {
 
 /// An objective, and for each policy how often it was met.
 pub(super) fn objective_row((objective, cells): &ObjectiveRow<'_>) -> Vec<String> {
-    let mut row = vec![format!("{} at most {}", objective.name, limit(objective))];
-    row.extend(cells.iter().map(|cell| cell.map_or_else(|| "not asked for".to_owned(), met)));
+    let mut row = vec![format!("{} \u{2264} {}", objective.name, limit(objective))];
+    row.extend(cells.iter().map(|cell| cell.map_or_else(|| "no objective".to_owned(), met)));
     row
 }
 
@@ -202,11 +216,11 @@ pub(super) fn limit(objective: &ObjectiveShare) -> String {
     format::objective(&objective.unit, objective.limit)
 }
 
-/// `29 of 30 runs (83 to 99 %)`.
+/// `29 of 30 runs (83 to 99%)`.
 fn met(objective: &ObjectiveShare) -> String {
-    let Some(share) = &objective.share else { return "not measured".to_owned() };
+    let Some(share) = &objective.share else { return "no data".to_owned() };
     let whole = |share: f64| format!("{:.0}", share * 100.0);
-    format!("{} of {} runs ({} %)", objective.met, objective.judged, interval(share, whole))
+    format!("{} of {} runs ({}%)", objective.met, objective.judged, interval(share, whole))
 }
 
 /// The first of the warnings.
@@ -222,7 +236,7 @@ pub(super) fn warnings(warnings: &Caveats, lines: &mut Vec<String>) {
     let shown = warnings.lines().into_iter().take(WARNINGS_MAX);
     lines.extend(shown.map(|warning| format!("  {}", warning.replace('\n', " "))));
     if warnings.len() > WARNINGS_MAX {
-        lines.push(format!("  and {} more in the report", counted((warnings.len() - WARNINGS_MAX) as f64)));
+        lines.push(format!("  + {} more in the report", counted((warnings.len() - WARNINGS_MAX) as f64)));
     }
 }
 

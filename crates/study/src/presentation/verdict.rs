@@ -13,7 +13,7 @@ use crate::unfinished_work::{MEASURES, Measure};
 /// From this share of a bill at estimated prices on, a difference of a few percent says nothing.
 const ESTIMATED_MUCH: f64 = 0.1;
 /// What is said of differences that one replication shows.
-pub(super) const NO_INTERVAL: &str = "One replication shows no interval: run more with --replications.";
+pub(super) const NO_INTERVAL: &str = "One replication gives no confidence interval; use --replications to run more.";
 
 /// What the comparison says, in sentences.
 pub fn verdict(comparison: &Comparison) -> Vec<String> {
@@ -24,7 +24,7 @@ pub fn verdict(comparison: &Comparison) -> Vec<String> {
         let paired = against_first(comparison, position + 1, comparison.cost_figure());
         let Some(paired) = paired.filter(|_| incomparable(comparison, position + 1).is_none()) else { continue };
         let waits = against_first(comparison, position + 1, "pending_p99").map_or_else(String::new, waiting);
-        let by = if comparison.about.other_duration_seconds.is_some() { " by the month" } else { "" };
+        let by = if comparison.about.other_duration_seconds.is_some() { " per month" } else { "" };
         sentences.push(format!("{} {} than {}{by}{waits}.", policy.name, cost_words(paired), first.name));
     }
     sentences.extend(cost_aware(comparison));
@@ -46,7 +46,7 @@ fn sequential(comparison: &Comparison) -> Option<String> {
     let (sequential, first) = (comparison.sequential.as_ref()?, comparison.policies.first()?);
     let (have, share) = (comparison.about.replications, percent(sequential.share));
     let run = format::counted(have, "replication", "replications");
-    let known = format!("known by its sign, or to be below {share} of what {} costs", first.name);
+    let known = format!("either certain in sign or below {share} of the cost of {}", first.name);
     Some(if sequential.sure {
         format!("After {run} of at most {} each cost difference is {known}.", sequential.replications_max)
     } else {
@@ -92,21 +92,21 @@ fn incomparable(comparison: &Comparison, position: usize) -> Option<String> {
     let clear = MEASURES.iter().filter(|measure| more(measure) == Some(other_is_worse)).map(|measure| measure.figure);
     let parts: Vec<String> =
         clear.map(|figure| left_undone(figure, mean(worse, figure), name(better), mean(better, figure))).collect();
-    Some(format!("{} leaves {}: its cost is not comparable.", name(worse), parts.join(" and ")))
+    Some(format!("{} leaves {}, so its cost is not comparable.", name(worse), parts.join(" and ")))
 }
 
-/// What is left undone, by the figure that measures it, beside what `other` leaves:
-/// `2 pods without a node (small: 0)`.
+/// Unfinished work, by the figure that measures it, next to that of `other`:
+/// `2 pods unscheduled (small: 0)`.
 pub(super) fn left_undone(figure: &str, amount: f64, other: &str, others: f64) -> String {
     let share = |what: &str| format!("{} of its {what} ({other}: {})", percent(amount), percent(others));
     match figure {
-        "requests_lost" => return share("requests without an answer"),
-        "messages_undone" => return share("messages waiting"),
-        "jobs_undone" => return share("Jobs undone"),
+        "requests_lost" => return share("requests unanswered"),
+        "messages_undone" => return share("messages unprocessed"),
+        "jobs_undone" => return share("Jobs not completed"),
         _ => {}
     }
     let pods = if (amount - 1.0).abs() > 0.0 { "pods" } else { "pod" };
-    format!("{} {pods} without a node ({other}: {})", counted(amount), counted(others))
+    format!("{} {pods} unscheduled ({other}: {})", counted(amount), counted(others))
 }
 
 /// Pod-minutes from which on a difference between two policies is worth a sentence: one replica for a minute.
@@ -120,21 +120,21 @@ fn availability(comparison: &Comparison, position: usize) -> Option<String> {
         return None;
     }
     let word = if difference.mean > 0.0 { "more" } else { "fewer" };
-    let amount = format::objective(format::POD_MINUTES, difference.mean.abs());
+    let amount = format::minutes(difference.mean.abs());
     let longest = |position| comparison.figure(position, "at_zero")?.mean.map(|mean| mean.mean);
     let (longest, other) = (longest(position)?, longest(0)?);
     let none = if (longest - other).abs() >= 60.0 {
-        format!("; a workload had none Ready for {} ({first}: {})", span(longest), span(other))
+        format!("; one workload had zero Ready replicas for {} ({first}: {})", span(longest), span(other))
     } else {
         String::new()
     };
-    Some(format!("Replicas of {name} are missing for {amount} {word} than of {first}{none}."))
+    Some(format!("{name} has {amount} {word} pod-minutes of missing replicas than {first}{none}."))
 }
 
 /// What decides the answer without being what was asked.
 fn uneven(comparison: &Comparison) -> impl Iterator<Item = String> {
     let deciding = comparison.uneven.iter().filter(|uneven| uneven.decides);
-    deciding.map(|deciding| format!("This decides the answer: {}.", deciding.message))
+    deciding.map(|deciding| format!("This determines the result: {}.", deciding.message))
 }
 
 /// That a large share of some bill rests on prices that nobody published.
@@ -151,22 +151,22 @@ fn estimated(comparison: &Comparison) -> Option<String> {
     let each: Vec<String> = shares.iter().map(|(name, share)| format!("{} of {name}", percent(*share))).collect();
     (much && comparison.policies.len() > 1).then(|| {
         let each = each.join(", ");
-        format!("Estimated prices make up a large part of the cost ({each}): differences of a few percent say nothing.")
+        format!("Much of the cost uses estimated prices ({each}); ignore differences of a few percent.")
     })
 }
 
 fn cost_words(paired: &Paired) -> String {
     let Some(relative) = &paired.relative else {
-        return "cannot be held against a bill of nothing, more costly".to_owned();
+        return "is more expensive (no percentage: the other cost is zero)".to_owned();
     };
-    let word = if relative.mean > 0.0 { "dearer" } else { "cheaper" };
+    let word = if relative.mean > 0.0 { "more expensive" } else { "cheaper" };
     if relative.low.is_none() {
-        return format!("is {} {word} in the one replication", percent(relative.mean.abs()));
+        return format!("is {} {word} in the only replication", percent(relative.mean.abs()));
     }
     // What is printed decides: the interval of the difference in money is another, and may hold zero where this one does not.
     if !relative.excludes_zero() {
         let by = known_difference(relative).range(format::Measure::Share);
-        return format!("is not clearly cheaper or dearer ({by})");
+        return format!("is not clearly cheaper or more expensive ({by})");
     }
     // The size of what is saved, or of what is paid more.
     let size = if relative.mean < 0.0 { relative.negated() } else { *relative };
@@ -180,7 +180,7 @@ fn waiting(paired: &Paired) -> String {
         return String::new();
     }
     let word = if difference.centre() > 0.0 { "longer" } else { "shorter" };
-    format!(", and its p99 of waiting for a node is {} {word}", span(difference.centre().abs()))
+    format!(", and its p99 pod wait is {} {word}", span(difference.centre().abs()))
 }
 
 fn objective_words(comparison: &Comparison, (objective, cells): &ObjectiveRow<'_>) -> String {
@@ -190,11 +190,11 @@ fn objective_words(comparison: &Comparison, (objective, cells): &ObjectiveRow<'_
         .zip(cells)
         .filter_map(|(policy, cell)| Some((policy, (*cell)?)))
         .map(|(policy, cell)| match cell.judged {
-            0 => format!("{}: not measured", policy.name),
+            0 => format!("{}: no data", policy.name),
             judged => format!("{} in {} of {} runs", policy.name, cell.met, judged),
         })
         .collect();
-    format!("{} at most {}: met by {}.", objective.name, limit(objective), each.join(", "))
+    format!("Objective {} \u{2264} {}: met by {}.", objective.name, limit(objective), each.join(", "))
 }
 
 /// How well the cost differences are known, and the replications that would settle the figure that decides.
@@ -205,10 +205,10 @@ fn precision(comparison: &Comparison) -> Option<String> {
     let (policy, figure) = (&deciding.policy, &deciding.figure);
     if deciding.matter == Matter::CostSize {
         let target = comparison.precision.map_or_else(|| percent(ENOUGH), as_asked);
-        return known.map(|known| format!("{known}; {more} would narrow that to \u{b1}{target}."));
+        return known.map(|known| format!("{known}; {more} would narrow this to \u{b1}{target}."));
     }
     let known = known.map_or_else(String::new, |known| format!("{known}. "));
-    let enough = |share: f64| format!("{:.0} %", share * 100.0);
+    let enough = |share: f64| format!("{:.0}%", share * 100.0);
     Some(match deciding.matter {
         Matter::CostSize | Matter::CostSign => format!(
             "{known}The sign of the cost difference of {policy} decides: {more} would show it, or a difference below {}.",
@@ -234,9 +234,9 @@ fn cost_precision(comparison: &Comparison) -> Option<String> {
         // Without an interval after several replications the first bill is nothing, and the sentence above says so.
         return (comparison.about.replications < 2).then(|| NO_INTERVAL.trim_end_matches('.').to_owned());
     };
-    let of_what = format!("of what {} costs", comparison.policies.first()?.name);
+    let of_what = format!("of the cost of {}", comparison.policies.first()?.name);
     let differences = if comparable == 1 { "The cost difference is" } else { "Cost differences are" };
-    Some(format!("{differences} known to within \u{b1}{} {of_what}, with 95 % confidence", percent(known)))
+    Some(format!("{differences} known to within \u{b1}{} {of_what}, with 95% confidence", percent(known)))
 }
 
 /// Seeds in which a node never registered, apart from typical waits: one such boot makes a p99 of many minutes.
@@ -263,15 +263,15 @@ fn unseen(comparison: &Comparison) -> Option<String> {
     let have = comparison.about.replications;
     let share = comparison.unseen_share.filter(|_| have > 1)?;
     Some(format!(
-        "In up to {:.0} % of runs something may happen that none of these {have} seeds showed (rule of three).",
+        "In up to {:.0}% of runs something may happen that none of these {have} seeds showed (rule of three).",
         share * 100.0
     ))
 }
 
-/// A share as somebody has asked for it, which may be finer than figures are printed: `2 %`, `0.001 %`.
+/// A share as somebody has asked for it, which may be finer than figures are printed: `2%`, `0.001%`.
 fn as_asked(share: f64) -> String {
     let digits = format!("{:.6}", share * 100.0);
-    format!("{} %", digits.trim_end_matches('0').trim_end_matches('.'))
+    format!("{}%", digits.trim_end_matches('0').trim_end_matches('.'))
 }
 
 #[cfg(test)]
@@ -310,15 +310,15 @@ mod tests {
         let points = (0..12).map(|seed| if seed == 4 { run(seed, 942.0, 1) } else { run(seed, 48.0, 0) });
         let comparison = compare(About::of_test(0, 12), &["p".to_owned()], points.collect(), Caveats::new());
         let words = failed_boots(&comparison).unwrap();
-        assert!(words.contains("p in 1 of 12 seeds") && words.contains("15m 42s, typically 48.0 s"), "{words}");
-        assert!(unseen(&comparison).unwrap().starts_with("In up to 22 % of runs"));
+        assert!(words.contains("p in 1 of 12 seeds") && words.contains("15m42s, typically 48 s"), "{words}");
+        assert!(unseen(&comparison).unwrap().starts_with("In up to 22% of runs"));
         let none = compare(About::of_test(0, 1), &["p".to_owned()], vec![run(0, 48.0, 0)], Caveats::new());
         assert_eq!((failed_boots(&none), unseen(&none)), (None, None));
     }
 
     #[test]
     fn precision_is_shown_as_requested() {
-        assert_eq!([0.02, 0.00001, 0.125, 1.0].map(as_asked), ["2 %", "0.001 %", "12.5 %", "100 %"]);
+        assert_eq!([0.02, 0.00001, 0.125, 1.0].map(as_asked), ["2%", "0.001%", "12.5%", "100%"]);
     }
 
     #[test]
@@ -327,11 +327,14 @@ mod tests {
         let paired = Paired::new(&[1.0, 3.0], &[1.5, 4.3]).unwrap();
         assert!(!paired.difference.excludes_zero());
         let words = cost_words(&paired);
-        assert!(words.starts_with("is ") && words.ends_with(" dearer") && !words.contains("clearly"), "{words}");
+        assert!(
+            words.starts_with("is ") && words.ends_with(" more expensive") && !words.contains("clearly"),
+            "{words}"
+        );
         // +1.00 and +1.05: surely more, though by what share of the first nobody can say.
         let paired = Paired::new(&[1.0, 10.0], &[2.0, 11.05]).unwrap();
         assert!(paired.difference.excludes_zero());
         let words = cost_words(&paired);
-        assert!(words.starts_with("is not clearly cheaper or dearer (\u{2212}"), "{words}");
+        assert!(words.starts_with("is not clearly cheaper or more expensive (\u{2212}"), "{words}");
     }
 }

@@ -54,9 +54,9 @@ impl Stress {
     pub fn words(&self) -> String {
         match self {
             Self::Load(factor) => format!("load \u{d7} {factor}"),
-            Self::SpotStorm => "30 % of Spot instances are taken back at once".to_owned(),
-            Self::ZoneLost(zone) => format!("{zone} has no power for an hour"),
-            Self::NoCapacity(family) => format!("EC2 has no {family} for a third of the time"),
+            Self::SpotStorm => "30% of Spot instances are taken back at once".to_owned(),
+            Self::ZoneLost(zone) => format!("{zone} loses power for an hour"),
+            Self::NoCapacity(family) => format!("no {family} capacity for a third of the time"),
         }
     }
 

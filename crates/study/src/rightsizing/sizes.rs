@@ -98,7 +98,7 @@ pub fn measure(scenario: &Scenario, policy: &str, outcome: &Outcome) -> Measured
     let mut measured = Measured { history, ..Measured::default() };
     for (owner, template) in templates(&variant.manifests) {
         if !is_used(scenario, owner.1) {
-            measured.left_alone.push((owner, None, "nothing says what its pods use".to_owned()));
+            measured.left_alone.push((owner, None, "the scenario has no usage data for its pods".to_owned()));
             continue;
         }
         if is_sized_as_a_whole(template) {
@@ -127,7 +127,7 @@ pub fn measure(scenario: &Scenario, policy: &str, outcome: &Outcome) -> Measured
         }
         let samples = seen.values().map(UsageHistory::samples).max().unwrap_or(0);
         if history < SHORTEST_HISTORY || samples < FEWEST_SAMPLES {
-            let why = format!("{samples} samples over {history} are too few to go by");
+            let why = format!("too little data: {samples} samples over {history}");
             measured.left_alone.push((owner, None, why));
         } else {
             let unknown = template.containers.iter().filter_map(|container| {
@@ -154,9 +154,9 @@ fn is_sized_as_a_whole(template: &PodSpec) -> bool {
 /// What nothing says of the use of a container of a workload that is sized; `None` if all is known.
 fn unknown(seen: Option<&UsageHistory>) -> Option<&'static str> {
     match seen.map(|seen| (seen.cpu.is_empty(), seen.memory.is_empty())) {
-        None | Some((true, true)) => Some("nothing says what it uses"),
-        Some((true, false)) => Some("nothing says how much CPU it uses"),
-        Some((false, true)) => Some("nothing says how much memory it uses"),
+        None | Some((true, true)) => Some("the scenario has no usage data for it"),
+        Some((true, false)) => Some("the scenario has no CPU usage data for it"),
+        Some((false, true)) => Some("the scenario has no memory usage data for it"),
         Some((false, false)) => None,
     }
 }

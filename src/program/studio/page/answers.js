@@ -70,7 +70,7 @@ function showTables(held) {
     return own;
   };
   const said = (line) => element("span", { class: line.verdict }, [line.difference ?? "\u2013", line.relative ? ` (${line.relative})` : "", SAYS[line.verdict] ? ` ${SAYS[line.verdict]}` : ""].map(unbroken).join(""));
-  const figures = table(["", "Today", "Changed", "Difference", "95\u00a0% interval"], held.figures.map((line) => [sentence(line.label), unbroken(line.today.text), unbroken(line.own.text), [said(line)], unbroken(line.spread ?? "")]));
+  const figures = table(["", "Today", "Changed", "Difference", "95% interval"], held.figures.map((line) => [sentence(line.label), unbroken(line.today.text), unbroken(line.own.text), [said(line)], unbroken(line.spread ?? "")]));
   const firsts = held.figures.filter((line) => line.first);
   const heads = ["Seed", ...firsts.flatMap((line) => [QUESTIONS[line.name] ?? line.label, "today"])];
   const seeds = table(heads, held.rows.map((row) => [String(row.seed), ...row.own.flatMap((own, n) => [unbroken(own.text), unbroken(row.today[n].text)])]));
@@ -98,7 +98,7 @@ function showSetting({ changes, command }) {
   }
   const seed = `seed ${data.seed}`;
   const head = changes.length > 0 ? [element("h2", {}, "In the manifests"), element("pre", { class: "diff wrap" }, ...lines)] : [];
-  setting.replaceChildren(...head, element("h2", {}, `The command that repeats ${seed}`), copyable(command));
+  setting.replaceChildren(...head, element("h2", {}, `Command to reproduce ${seed}`), copyable(command));
 }
 
 /** A command with a button that copies it. */
@@ -150,7 +150,7 @@ function showKept() {
     });
     const back = element("button", { type: "button", title: "Go to this state" }, "Show");
     back.addEventListener("click", () => goTo(own.values));
-    const away = element("button", { type: "button", "aria-label": `Take ${own.name} off the list` }, "\u00d7");
+    const away = element("button", { type: "button", "aria-label": `Remove ${own.name} from the list` }, "\u00d7");
     away.addEventListener("click", () => {
       kept.splice(n, 1);
       told();

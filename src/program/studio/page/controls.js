@@ -89,7 +89,7 @@ function drawControls() {
     }
     places.push(() => {
       const number = members.filter((own) => moved.has(own.id)).length;
-      count.textContent = number > 0 ? `${number} moved` : "";
+      count.textContent = number > 0 ? `${number} changed` : "";
     });
     place.append(details);
     if (members.some((own) => own.circumstance)) details.append(sameSwitch());

@@ -43,7 +43,7 @@ async function run() {
       take(name, value, state);
     }
   } catch (error) {
-    if (!own.signal.aborted) showFailure(`nodecast no longer answers: start it again and open the new address (${error.message})`);
+    if (!own.signal.aborted) showFailure(`lost the connection to nodecast: restart it and open the new URL (${error.message})`);
   }
 }
 
@@ -92,7 +92,7 @@ function take(name, value, state) {
 function showProgress(held, state) {
   const bar = element("span", { class: "bar", "aria-hidden": "true" }, element("span", { style: `width:${(held.seeds / held.planned) * 100}%` }));
   const first = document.body.dataset.firstMs === undefined ? "" : `, first answer after ${document.body.dataset.firstMs}\u00a0ms`;
-  const against = moved.size === 0 ? "as it is today" : sameCircumstances ? "compared with today's settings under the same load and faults" : "against today";
+  const against = moved.size === 0 ? "today" : sameCircumstances ? "compared with today's settings under the same load and faults" : "compared with today";
   statusLine.classList.remove("failed");
   statusLine.replaceChildren(bar, `${held.seeds} of ${counted(held.planned, "seed", "seeds")}, ${against}, seed by seed${first}`);
   state.shown = true;

@@ -101,7 +101,7 @@ pub(super) fn untypical_days(observation: &Observation) -> Vec<String> {
             totals.iter().map(|(day, total)| (*day, if pick == 0 { total.0 } else { total.1 })).collect();
         warnings.extend(far_days(&of_day).into_iter().map(|(day, percent)| {
             let from = observation.about.window.start_micros().unwrap_or(0) / 1_000_000 + day * 86_400;
-            format!("the day from {} has {percent:+.0} % of {what} against the median day: leave it out if it is not typical", super::time_text(from))
+            format!("the day from {} has {percent:+.0}% of {what} against the median day: leave it out if it is not typical", super::time_text(from))
         }));
     }
     warnings
@@ -112,7 +112,7 @@ pub(super) fn uncounted(observation: &Observation) -> Option<String> {
     let counts = observation.about.quantities.iter().find(|quantity| quantity.quantity == "node types")?;
     (counts.coverage < COUNTED_MIN).then(|| {
         let absent = (1.0 - counts.coverage) * 100.0;
-        format!("nodes were not counted for {absent:.1} % of the window: node-hours are of the rest")
+        format!("nodes were not counted for {absent:.1}% of the window: node-hours are of the rest")
     })
 }
 

@@ -1,4 +1,4 @@
-//! Replicas of each workload: wanted, Ready, missing; and the autoscalers that had no more to give.
+//! Replicas of each workload: desired, Ready, missing; and the autoscalers at their maximum.
 
 use super::SUMMARY_FILE;
 use crate::figure::Figure;
@@ -23,27 +23,26 @@ pub(in super::super) fn replicas(page: &mut Html, summary: &Summary) {
         found if found.placeholder => Some("placeholder".to_owned()),
         found => Some(format::minutes(found.unavailable_pod_minutes)),
     };
-    // Nobody misses a placeholder.
+    // A placeholder is never missing.
     let missed = |workload: &WorkloadScaling| found(workload).filter(|found| !found.placeholder);
     let table = Rows::new(workloads)
         .text("workload", |workload| &workload.workload)
         .number("missing", |workload| missing(workload))
         .unit("pod-minutes")
-        .number("none Ready for", |workload| missed(workload).map(|found| Figure::seconds(found.at_zero_seconds)))
-        .number("stretches", |workload| missed(workload).map(|found| found.times_at_zero))
-        .number("changes by an autoscaler", |workload| workload.rescales)
-        .number("most wanted", |workload| workload.max_replicas_desired)
-        .number("most Ready", |workload| workload.max_replicas_ready);
+        .number("time at zero Ready", |workload| missed(workload).map(|found| Figure::seconds(found.at_zero_seconds)))
+        .number("periods", |workload| missed(workload).map(|found| found.times_at_zero))
+        .number("autoscaler changes", |workload| workload.rescales)
+        .number("peak desired", |workload| workload.max_replicas_desired)
+        .number("peak Ready", |workload| workload.max_replicas_ready);
     page.add_table(table, SUMMARY_FILE);
     let table = Rows::new(&summary.availability.autoscalers)
         .text("autoscaler", |autoscaler| &autoscaler.autoscaler)
         .text("workload", |autoscaler| &autoscaler.workload)
-        .number("maximum", |autoscaler| autoscaler.max_replicas)
-        .number("time at the maximum", |autoscaler| Figure::seconds(autoscaler.at_max_seconds));
+        .number("max replicas", |autoscaler| autoscaler.max_replicas)
+        .number("time at max", |autoscaler| Figure::seconds(autoscaler.at_max_seconds));
     page.add_table(table, SUMMARY_FILE);
     page.element(
         "p class=\"note\"",
-        "Missing are replicas that are wanted and not Ready, from the instant that they stop serving; of Deployments and \
-         StatefulSets alone, since the pods of Jobs come to an end. A placeholder holds room for others, and nobody misses it.",
+        "A replica is missing while it is desired but not Ready, counted from when it stops serving. Only Deployments and StatefulSets count; Job pods end by design, and placeholder pods only reserve room.",
     );
 }

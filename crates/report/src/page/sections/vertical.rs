@@ -12,5 +12,5 @@ pub(in super::super) fn vertical(page: &mut Html, summary: &Summary) {
     page.element("h3 id=\"vertical\"", "Requests and recommendations");
     page.add_table(run_tables::containers(&summary.vertical, usize::MAX), "recommendations.csv");
     page.add_table(run_tables::vertical(&summary.vertical), SUMMARY_FILE);
-    page.element("p class=\"note\"", "Requests and use are means over the pods that run: CPU in cores, memory in MiB.");
+    page.element("p class=\"note\"", "Requests and usage are means over running pods: CPU in cores, memory in MiB.");
 }

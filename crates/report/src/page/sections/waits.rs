@@ -11,9 +11,9 @@ pub(super) fn tables(page: &mut Html, summary: &Summary) {
     let named = |name: &str, placeholder| if placeholder { format!("{name} (placeholders)") } else { name.to_owned() };
     let workloads =
         pods.by_workload.iter().map(|workload| (named(&workload.workload, workload.placeholder), &workload.waits));
-    table(page, "wait for a node, by workload", workloads.collect());
+    table(page, "Pod wait by workload", workloads.collect());
     let priorities = pods.by_priority.iter().map(|priority| (priority.priority.to_string(), &priority.waits));
-    table(page, "wait for a node, by priority", priorities.collect());
+    table(page, "Pod wait by priority", priorities.collect());
 }
 
 fn table(page: &mut Html, of_what: &'static str, mut all: Vec<(String, &WaitFigures)>) {

@@ -186,15 +186,15 @@ fn both(vpa: &VerticalPodAutoscaler, hpa: &HorizontalPodAutoscaler, resource: Re
     let (low, high) = SETTLES;
     let follows = match percent {
         _ if percent < low => {
-            format!("which is above the target of {percent} %, so that replicas drift to the maximum")
+            format!("which is above the target of {percent}%, so that replicas drift to the maximum")
         }
         _ if percent > high => {
-            format!("which is below the target of {percent} %, so that replicas drift to the minimum")
+            format!("which is below the target of {percent}%, so that replicas drift to the minimum")
         }
-        _ => format!("which is about the target of {percent} %, so that replicas hardly follow the load"),
+        _ => format!("which is about the target of {percent}%, so that replicas hardly follow the load"),
     };
     format!(
-        "HorizontalPodAutoscaler {}/{} and VerticalPodAutoscaler {} both go by the {} of {}: requests follow use, so that in even load {low} to {high} % of them are used, {follows}",
+        "HorizontalPodAutoscaler {}/{} and VerticalPodAutoscaler {} both go by the {} of {}: requests follow use, so that in even load {low} to {high}% of them are used, {follows}",
         hpa.namespace,
         hpa.name,
         vpa.name,

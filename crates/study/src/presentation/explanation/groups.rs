@@ -12,7 +12,7 @@ pub(super) fn outcome(weighed: &ScaleUpFigures) -> String {
         Some(standing) => format!("{standing}; "),
         None => String::new(),
     };
-    let drawn = if weighed.by_lot { ", by lot among equals" } else { "" };
+    let drawn = if weighed.by_lot { ", chosen at random among equals" } else { "" };
     format!("{pod}scale-up {}{drawn}", weighed.result)
 }
 
@@ -37,11 +37,11 @@ fn about(group: &GroupFigures) -> String {
     let option = group.option.as_ref().map(about_option);
     let refused = match group.reasons.as_slice() {
         [] => None,
-        reasons => Some(format!("its nodes do not take the pod: {}", reasons.join(", "))),
+        reasons => Some(format!("the pod does not fit its nodes: {}", reasons.join(", "))),
     };
     let grows = group.grows_to.map(|to| format!("grows to {}", counted(to.unsigned_abs(), "node", "nodes")));
     let parts: Vec<String> = [refused, option, grows].into_iter().flatten().collect();
-    if parts.is_empty() { "no pod that waits fits its nodes".to_owned() } else { parts.join("; ") }
+    if parts.is_empty() { "no pending pod fits its nodes".to_owned() } else { parts.join("; ") }
 }
 
 fn about_option(option: &OptionFigures) -> String {
@@ -74,22 +74,22 @@ pub(super) fn of_group(found: &ScaleDownFigures) -> String {
 pub(super) fn about_node(found: &ScaleDownFigures, lines: &mut Vec<String>) {
     let mut say = |text: String| lines.push(format!("    {text}"));
     if let Some(why) = &found.not_looked_at {
-        say(format!("not looked at: {why}"));
+        say(format!("not evaluated: {why}"));
     }
     if let (Some(share), Some(resource)) = (found.utilization, &found.resource) {
         let threshold = found.threshold.map_or_else(String::new, |most| {
             let side = if share > most { "above" } else { "at or below" };
-            format!(", {side} the threshold of {:.0} %", 100.0 * most)
+            format!(", {side} the threshold of {:.0}%", 100.0 * most)
         });
-        say(format!("{:.1} % of its {resource} requested{threshold}", 100.0 * share));
+        say(format!("{:.1}% of its {resource} requested{threshold}", 100.0 * share));
     }
     if let Some(since) = found.unneeded_since_seconds {
         let until =
-            found.waits_until_seconds.map_or_else(String::new, |until| format!("; may go after {}", span(until)));
+            found.waits_until_seconds.map_or_else(String::new, |until| format!("; removable after {}", span(until)));
         say(format!("unneeded since {}{until}", span(since)));
     }
     if let Some(until) = found.cooldown_until_seconds {
-        say(format!("no node goes before {}: something happened too short a while ago", span(until)));
+        say(format!("scale-down is in cooldown until {}", span(until)));
     }
     if let Some(reason) = found.reason {
         let pod = match (&found.blocking_pod, found.blocking_reason) {
@@ -101,7 +101,7 @@ pub(super) fn about_node(found: &ScaleDownFigures, lines: &mut Vec<String>) {
     if found.reason == Some("RecentlyUnremovable")
         && let Some(before) = &found.found_before
     {
-        say(format!("found a while ago: {before}"));
+        say(format!("from an earlier check: {before}"));
     }
     if found.goes {
         let evicted = match found.evicts.as_slice() {
@@ -115,7 +115,7 @@ pub(super) fn about_node(found: &ScaleDownFigures, lines: &mut Vec<String>) {
 /// A decision of the Cluster Autoscaler.
 pub(super) fn about_decision(decision: &DecisionExplanation, lines: &mut Vec<String>) {
     if let Some(weighed) = &decision.scale_up {
-        lines.push(format!("  what was weighed: {}", outcome(weighed)));
+        lines.push(format!("  options considered: {}", outcome(weighed)));
         about_groups(weighed, lines);
     }
     for found in &decision.scale_down {

@@ -28,7 +28,7 @@ pub(super) fn lever(known: &BaselineFacts<'_>) -> Option<Lever> {
         let target = recommendation(known, set, container)?.target.find(resource)?;
         Some(largest_use(known, set, container, resource).map_or(target, |used| used.max(target)))
     };
-    let used = level(known, "15 % above the largest use", &by_use);
+    let used = level(known, "15% above the largest use", &by_use);
     let levels: Vec<Level> =
         used.into_iter().chain(level(known, "as the VerticalPodAutoscaler recommends", &recommended)).collect();
     let (subject, today) = ("DaemonSets".to_owned(), "as the templates state".to_owned());

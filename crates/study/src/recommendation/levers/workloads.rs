@@ -63,8 +63,8 @@ fn targets_of(pod_autoscaler: &HorizontalPodAutoscaler, known: &BaselineFacts<'_
     let path = [newer, older].into_iter().find(|path| (known.can_set)(&vec![(path.clone(), today.to_string())]))?;
     let tried = [50, 60, 70, 80, 90].into_iter().filter(|share| *share != today);
     let levels =
-        tried.map(|share: i32| Level::new(format!("aims at {share} %"), [(path.clone(), share.to_string().as_str())]));
-    Some(lever(Kind::HpaTargets, pod_autoscaler, format!("aims at {today} %"), levels.collect()))
+        tried.map(|share: i32| Level::new(format!("aims at {share}%"), [(path.clone(), share.to_string().as_str())]));
+    Some(lever(Kind::HpaTargets, pod_autoscaler, format!("aims at {today}%"), levels.collect()))
 }
 
 fn minimum(pod_autoscaler: &HorizontalPodAutoscaler) -> Lever {
