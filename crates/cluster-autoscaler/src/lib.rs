@@ -17,6 +17,7 @@ pub mod controller_time;
 pub mod discovery;
 pub mod drainability;
 pub mod equivalence;
+mod estimated_iteration;
 pub mod estimator;
 pub mod expander;
 pub mod findings;
@@ -31,6 +32,7 @@ pub mod templates;
 pub mod utilization;
 pub mod view;
 
+pub use estimated_iteration::EstimatedIteration;
 pub use flags::{FlagError, Flags};
 pub use scale_down::{NodeDeletion, ScaleDownReport, ScaleDownResult};
 pub use scale_up::{ExpanderInputs, ScaleUpReport, ScaleUpResult};
@@ -39,12 +41,11 @@ pub use view::{GroupActions, Observation, ResizeError};
 use std::sync::Arc;
 
 use cluster_state::ClusterState;
-use nodecast_model::domain::controller_time::work_within;
 use nodecast_model::domain::{GroupRanks, NodeId, PodId, ResourceName, SimDuration, SimTime};
 use pods::{Hints, WaitingPod};
 use quotas::{Left, Limited};
 use scale_down::{Planner, ScaleDown};
-use scale_up::ScaleUp;
+use scale_up::{ScaleUp, ScaleUpOptions};
 use snapshot::{NodeAt, Snapshot};
 use templates::TemplateCache;
 use view::{NodeTemplate, NodeView, PodPlace, PodView};
@@ -117,6 +118,22 @@ pub struct ClusterAutoscaler {
     /// Whether a scale-up says why nodes of groups do not take pods.
     explains: bool,
     kept: LastSnapshot,
+    /// Number of changes from outside of iterations.
+    revision: u64,
+}
+
+/// An iteration whose options for a scale-up are known.
+#[derive(Clone, Debug)]
+struct PreparedIteration {
+    templates: Vec<Option<Arc<NodeTemplate>>>,
+    /// Observed nodes that no upcoming node replaces.
+    registered: Vec<usize>,
+    /// The nodes of the snapshot before pods were placed.
+    nodes: Vec<NodeAt>,
+    listed: Vec<WaitingPod>,
+    young: Vec<WaitingPod>,
+    /// The options, or why no scale-up is tried.
+    options: Result<ScaleUpOptions, ScaleUpResult>,
 }
 
 /// The snapshot of the last iteration. A copy of the program begins without.
@@ -146,6 +163,7 @@ impl ClusterAutoscaler {
             speed: None,
             explains: false,
             kept: LastSnapshot::default(),
+            revision: 0,
             flags,
         }
     }
@@ -160,6 +178,7 @@ impl ClusterAutoscaler {
     /// Source: Cluster Autoscaler 1.36 `expander/priority/priority.go`, `BestOptions`, which reads its ConfigMap each time.
     pub fn replace_ranks(&mut self, ranks: GroupRanks) {
         self.inputs.ranks = Some(ranks);
+        self.revision += 1;
     }
 
     /// The flags.
@@ -174,6 +193,7 @@ impl ClusterAutoscaler {
 
     /// The same, to tell it what happened outside of iterations.
     pub const fn state_mut(&mut self) -> &mut ClusterState {
+        self.revision += 1;
         &mut self.state
     }
 
@@ -185,6 +205,7 @@ impl ClusterAutoscaler {
     /// Says that tainting a node for deletion failed: further deletions wait.
     pub const fn deletion_failed(&mut self, now: SimTime) {
         self.last_delete_failure = now;
+        self.revision += 1;
     }
 
     /// Whether the next iteration begins at once, given when the one before the last began.
@@ -215,60 +236,46 @@ impl ClusterAutoscaler {
         ties: &mut dyn FnMut(usize) -> usize,
     ) -> Iteration {
         let mut iteration = Iteration::default();
-        if seen.nodes.is_empty() && !self.flags.scale_up_from_zero {
-            iteration.early_end = Some(EarlyEnd::EmptyCluster);
-            return iteration;
+        if let Some(prepared) = self.prepare(seen, actions, &mut iteration) {
+            self.conclude(seen, prepared, actions, ties, &mut iteration);
         }
-        let mut snapshot = std::mem::take(&mut self.kept.0);
-        let waiting = fill(&self.flags, &mut snapshot, self.next, seen);
-        self.iterate(seen, (&mut snapshot, &waiting), actions, ties, &mut iteration);
-        self.kept = LastSnapshot(snapshot);
         iteration
     }
 
-    /// How long the estimates of an iteration take, and whether a limit of time cuts it: found out on a copy.
-    pub fn time_of_estimates(
+    /// The first part of an iteration, up to the options of its scale-up; `None` if the iteration ends before.
+    fn prepare(
         &mut self,
         seen: &Observation<'_>,
         actions: &mut dyn GroupActions,
-        ties: &mut dyn FnMut(usize) -> usize,
-    ) -> (SimDuration, bool) {
-        let mut copy = self.clone();
-        // Scale-down comes after the estimates, and matters here only where its limit of time may bind.
-        copy.flags.scale_down_enabled &= self.may_cut_scale_down(seen);
-        copy.flags.enforce_node_group_min_size = false;
-        std::mem::swap(&mut self.kept, &mut copy.kept);
-        let iteration = copy.run_once(seen, actions, ties);
-        self.kept = copy.kept;
-        (iteration.scale_up.took, iteration.scale_up.cut || iteration.scale_down.cut)
+        iteration: &mut Iteration,
+    ) -> Option<PreparedIteration> {
+        if seen.nodes.is_empty() && !self.flags.scale_up_from_zero {
+            iteration.early_end = Some(EarlyEnd::EmptyCluster);
+            return None;
+        }
+        let mut snapshot = std::mem::take(&mut self.kept.0);
+        let waiting = fill(&self.flags, &mut snapshot, self.next, seen);
+        let prepared = self.list_and_estimate(seen, (&mut snapshot, &waiting), actions, iteration);
+        self.kept = LastSnapshot(snapshot);
+        prepared
     }
 
-    /// Whether the limit of time of scale-down may bind, if it looked for a new place of every pod that the nodes can hold.
-    fn may_cut_scale_down(&self, seen: &Observation<'_>) -> bool {
-        let Some(speed) = self.speed else { return false };
-        let places: i64 = seen.nodes.iter().map(|node| node.allocatable.get(ResourceName::PODS).max(0)).sum();
-        let pods = seen.pods.len() as u64 + places as u64;
-        controller_time::moves(pods) > work_within(self.flags.scale_down_simulation_timeout, speed)
-    }
-
-    /// An iteration with the snapshot of what is observed, in which these pods wait.
-    fn iterate(
+    /// The same with the snapshot of what is observed, in which these pods wait.
+    fn list_and_estimate(
         &mut self,
         seen: &Observation<'_>,
         (snapshot, waiting): (&mut Snapshot, &[usize]),
         actions: &mut dyn GroupActions,
-        ties: &mut dyn FnMut(usize) -> usize,
         iteration: &mut Iteration,
-    ) {
+    ) -> Option<PreparedIteration> {
         let flags = self.flags.clone();
         let usable = |node: &NodeView| is_usable(&flags, node);
         let templates = self.recompute_templates(seen, snapshot, &usable);
         self.state.update(seen.groups, seen.nodes, usable, actions, seen.now);
-        let early_end = self.tidy(seen, actions, iteration);
+        iteration.early_end = self.tidy(seen, actions, iteration);
         iteration.failures = self.state.take_failures();
-        if early_end.is_some() {
-            iteration.early_end = early_end;
-            return;
+        if iteration.early_end.is_some() {
+            return None;
         }
         let registered = self.add_upcoming(seen, &templates, snapshot);
         let nodes = snapshot.order().to_vec();
@@ -276,9 +283,28 @@ impl ClusterAutoscaler {
         let old = |pod: &WaitingPod| pods::is_old_enough(&flags, &seen.pods[pod.observed], seen.now);
         let (listed, young): (Vec<WaitingPod>, Vec<WaitingPod>) = listed.into_iter().partition(old);
         let ready = seen.nodes.iter().filter(|node| usable(node)).count();
-        let gate = self.gate(seen, &listed, ready);
-        iteration.scale_up = match gate {
-            Some(result) => ScaleUpReport {
+        let options = match self.gate(seen, &listed, ready) {
+            Some(result) => Err(result),
+            None => Ok(self.scale_up(seen, &templates, snapshot, actions, &mut |_| 0, nodes.clone()).options(&listed)),
+        };
+        Some(PreparedIteration { templates, registered, nodes, listed, young, options })
+    }
+
+    /// The rest of an iteration: one group grows, nodes go.
+    fn conclude(
+        &mut self,
+        seen: &Observation<'_>,
+        prepared: PreparedIteration,
+        actions: &mut dyn GroupActions,
+        ties: &mut dyn FnMut(usize) -> usize,
+        iteration: &mut Iteration,
+    ) {
+        let PreparedIteration { templates, registered, nodes, listed, young, options } = prepared;
+        let (mut kept, flags) = (std::mem::take(&mut self.kept), self.flags.clone());
+        let (snapshot, usable) = (&mut kept.0, |node: &NodeView| is_usable(&flags, node));
+        let gate = options.as_ref().err().copied();
+        iteration.scale_up = match options {
+            Err(result) => ScaleUpReport {
                 result,
                 considered: listed.iter().map(|pod| pod.observed).collect(),
                 unschedulable: match result {
@@ -287,7 +313,9 @@ impl ClusterAutoscaler {
                 },
                 ..ScaleUpReport::default()
             },
-            None => self.scale_up(seen, &templates, snapshot, actions, ties, nodes.clone()).run(&listed),
+            Ok(options) => {
+                self.scale_up(seen, &templates, snapshot, actions, ties, nodes.clone()).run(&listed, options)
+            }
         };
         iteration.scale_up.young = young.iter().map(|pod| pod.observed).collect();
         if iteration.scale_up.result == ScaleUpResult::Successful {
@@ -326,6 +354,7 @@ impl ClusterAutoscaler {
         }
         self.next = snapshot.next();
         iteration.failures.extend(self.state.take_failures());
+        self.kept = kept;
     }
 
     fn recompute_templates(

@@ -162,7 +162,18 @@ pub(super) struct ScaleUp<'a> {
     pub(super) explains: bool,
 }
 
+/// The options of a scale-up, before the expander chooses one.
+#[derive(Clone, Debug)]
+pub(super) struct ScaleUpOptions {
+    pod_groups: Vec<PodGroup>,
+    candidates: Vec<Candidate>,
+    quotas: Left,
+    /// Considered pods, skipped groups, options, and the time that they took.
+    pub(super) report: ScaleUpReport,
+}
+
 /// A group that may grow.
+#[derive(Clone, Debug)]
 struct Candidate {
     group: usize,
     template: Arc<NodeTemplate>,
@@ -171,9 +182,9 @@ struct Candidate {
 }
 
 impl ScaleUp<'_> {
-    /// One scale-up, or with `salvo-scale-up` as many as there are pods to help.
-    pub(super) fn run(&mut self, pods: &[WaitingPod]) -> ScaleUpReport {
-        let mut report = self.run_once(pods);
+    /// One scale-up with these options, or with `salvo-scale-up` as many as there are pods to help.
+    pub(super) fn run(&mut self, pods: &[WaitingPod], options: ScaleUpOptions) -> ScaleUpReport {
+        let mut report = self.expand_and_grow(pods, options);
         if !self.flags.salvo_scale_up {
             return report;
         }
@@ -186,7 +197,8 @@ impl ScaleUp<'_> {
             if left.is_empty() || !self.imagine_grown(&last.grown, &helped) {
                 break;
             }
-            last = self.run_once(&left);
+            let options = self.options(&left);
+            last = self.expand_and_grow(&left, options);
             merge(&mut report, &last);
         }
         report
@@ -207,7 +219,8 @@ impl ScaleUp<'_> {
             .all(|pod| first.is_some_and(|first| self.snapshot.place_anywhere(pod.at, |at, _| at >= first).is_some()))
     }
 
-    fn run_once(&mut self, pods: &[WaitingPod]) -> ScaleUpReport {
+    /// Estimates for these pods what each group would do.
+    pub(super) fn options(&mut self, pods: &[WaitingPod]) -> ScaleUpOptions {
         let mut report =
             ScaleUpReport { considered: pods.iter().map(|pod| pod.observed).collect(), ..ScaleUpReport::default() };
         let traits: Vec<_> = pods.iter().map(|pod| Arc::clone(self.snapshot.traits(pod.at))).collect();
@@ -223,6 +236,12 @@ impl ScaleUp<'_> {
             let option = self.option(at, &candidates, &pod_groups, pods, &mut report);
             report.options.extend(option);
         }
+        ScaleUpOptions { pod_groups, candidates, quotas, report }
+    }
+
+    /// Lets the expander choose among the options, and lets the groups grow.
+    fn expand_and_grow(&mut self, pods: &[WaitingPod], options: ScaleUpOptions) -> ScaleUpReport {
+        let ScaleUpOptions { pod_groups, candidates, quotas, mut report } = options;
         let all: Vec<&PodGroup> = pod_groups.iter().collect();
         let helped = |group: usize| candidates.iter().any(|candidate| candidate.takes[group]);
         let places = |chosen: &dyn Fn(usize) -> bool| -> Vec<usize> {

@@ -281,9 +281,14 @@ impl Lab {
 
     /// One iteration.
     pub fn run(&mut self, program: &mut ClusterAutoscaler) -> Iteration {
-        let mut cloud = std::mem::take(&mut self.cloud);
         let draw = self.draw;
-        let iteration = program.run_once(&self.seen(), &mut cloud, &mut |options| draw % options);
+        self.run_by(|seen, cloud| program.run_once(seen, cloud, &mut |options| draw % options))
+    }
+
+    /// An iteration that the caller runs.
+    pub fn run_by(&mut self, run: impl FnOnce(&Observation<'_>, &mut Cloud) -> Iteration) -> Iteration {
+        let mut cloud = std::mem::take(&mut self.cloud);
+        let iteration = run(&self.seen(), &mut cloud);
         self.cloud = cloud;
         for (group, target) in self.groups.iter_mut().zip(&self.cloud.targets) {
             group.target = *target;

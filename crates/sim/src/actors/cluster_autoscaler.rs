@@ -45,7 +45,9 @@ use crate::world::record::{ControllerLoop, EventKind};
 use nodecast_cluster_autoscaler::cluster_state::ClusterState;
 use nodecast_cluster_autoscaler::controller_time as model;
 use nodecast_cluster_autoscaler::view::PodView;
-use nodecast_cluster_autoscaler::{ClusterAutoscaler, DELETION_CANDIDATE, ExpanderInputs, Flags, Iteration};
+use nodecast_cluster_autoscaler::{
+    ClusterAutoscaler, DELETION_CANDIDATE, EstimatedIteration, ExpanderInputs, Flags, Iteration,
+};
 use nodecast_scheduler::PodVolumes;
 
 /// How long an iteration takes.
@@ -92,6 +94,8 @@ struct Thought {
     /// What it saw at its start.
     seen: observation::IterationInput,
     began: SimTime,
+    /// Its estimates, if pods wait.
+    estimated: Option<Box<EstimatedIteration>>,
 }
 
 impl AutoscalerLoop {
@@ -237,7 +241,10 @@ fn iterate(sim: &mut Sim<'_>, autoscaler: &mut AutoscalerLoop, lists: Lists<'_>,
     iterate_at(sim, autoscaler, now + wait);
 }
 
-/// An iteration that takes time: what it comes to is known when it is over, by what it saw at its start.
+/// An iteration that takes time: it acts when it is over, on what it saw at its start. Its estimates are made at once, because their
+/// work is its time.
+///
+/// Deviation: scale-down's search for new places of pods takes the same time as in the previous iteration.
 fn iterate_in_time(
     sim: &mut Sim<'_>,
     autoscaler: &mut AutoscalerLoop,
@@ -257,38 +264,20 @@ fn iterate_in_time(
             None
         }
     };
-    let (took, cut) = match &began {
-        Some(seen) => took(autoscaler, &mut program, seen, now),
-        None => {
-            let (nodes, groups) = (sim.world.live_nodes().len(), autoscaler.groups.count());
-            (model::around(nodes as u64, groups as u64, 0), false)
-        }
+    let around = match &began {
+        Some(seen) => model::around(seen.node_count() as u64, seen.group_count() as u64, autoscaler.moved_pods),
+        None => model::around(sim.world.live_nodes().len() as u64, autoscaler.groups.count() as u64, 0),
     };
-    let took = at_speed(took, speed_percent);
+    let waits = began.as_ref().filter(|seen| seen.has_waiting_pods());
+    let estimated =
+        waits.map(|seen| program.estimate(&seen.observation(now), &mut groups::Trial::new(&autoscaler.groups)));
+    let (estimates, cut) = estimated.as_ref().map_or_else(Default::default, |made| (made.took, made.cut));
+    let took = at_speed(around + estimates, speed_percent);
     sim.world.note_loop(ControllerLoop::AutoscalerIteration, took, cut);
-    autoscaler.thought = began.map(|seen| Box::new(Thought { seen, began: now }));
+    autoscaler.thought = began.map(|seen| Box::new(Thought { seen, began: now, estimated }));
     autoscaler.fails = read.is_err();
     autoscaler.program = Some(program);
     sim.queue.schedule_in(took, class::NODE_AUTOSCALER, LoopEvent::Concluded);
-}
-
-/// How long an iteration takes on the processor that was measured, and whether a limit cuts it. What its estimates take is found out by
-/// making them in thought.
-///
-/// Deviation: scale-down's search for new places of pods takes the same time as in the previous iteration.
-fn took(
-    autoscaler: &AutoscalerLoop,
-    program: &mut ClusterAutoscaler,
-    seen: &observation::IterationInput,
-    now: SimTime,
-) -> (SimDuration, bool) {
-    let around = model::around(seen.node_count() as u64, seen.group_count() as u64, autoscaler.moved_pods);
-    if !seen.has_waiting_pods() {
-        return (around, false);
-    }
-    let mut calls = groups::Trial::new(&autoscaler.groups);
-    let (estimates, cut) = program.time_of_estimates(&seen.observation(now), &mut calls, &mut |_| 0);
-    (around + estimates, cut)
 }
 
 /// The time of an iteration is over: what it came to is done. What is left are its calls to the API server.
@@ -311,8 +300,8 @@ fn conclude_thought(
     writes_status: bool,
 ) -> ending::Ending {
     let Some(mut program) = autoscaler.program.take() else { return ending::Ending::default() };
-    let Thought { seen, began } = thought;
-    let iteration = conclude(sim, autoscaler, &mut program, now, (&seen, began));
+    let Thought { seen, began, estimated } = thought;
+    let iteration = conclude(sim, autoscaler, &mut program, now, (&seen, began), estimated);
     let chosen = chosen(&program, now, &seen, &iteration);
     autoscaler.program = Some(program);
     let soft_taints = (&iteration.soft_taints.removed[..], &iteration.soft_taints.added[..]);
@@ -336,7 +325,7 @@ fn run(
     now: SimTime,
 ) {
     let seen = observation::IterationInput::new(sim, autoscaler, lists, program.flags());
-    let iteration = conclude(sim, autoscaler, program, now, (&seen, now));
+    let iteration = conclude(sim, autoscaler, program, now, (&seen, now), None);
     carry_out(sim, autoscaler, program, now, &seen, &iteration);
 }
 
@@ -349,17 +338,22 @@ fn ties(streams: Streams, number: u64) -> impl FnMut(usize) -> usize {
     }
 }
 
-/// Decides on what was seen at `began`, and does it now.
+/// Decides on what was seen at `began`, with the estimates that were made then, and does it now.
 fn conclude(
     sim: &mut Sim<'_>,
     autoscaler: &mut AutoscalerLoop,
     program: &mut ClusterAutoscaler,
     now: SimTime,
     (seen, began): (&observation::IterationInput, SimTime),
+    estimated: Option<Box<EstimatedIteration>>,
 ) -> Iteration {
     let mut ties = ties(sim.streams, autoscaler.iterations);
     let mut calls = groups::Calls { sim, autoscaler, now };
-    let iteration = program.run_once(&seen.observation(began), &mut calls, &mut ties);
+    let observation = seen.observation(began);
+    let iteration = match estimated {
+        Some(estimated) => program.run_estimated(*estimated, &observation, &mut calls, &mut ties),
+        None => program.run_once(&observation, &mut calls, &mut ties),
+    };
     autoscaler.moved_pods = iteration.scale_down.moved_pods;
     notes::record(sim, autoscaler, program, seen, &iteration, now);
     notes::announce(sim, autoscaler, seen, &iteration, now);
