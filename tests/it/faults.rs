@@ -188,7 +188,10 @@ fn spot_quota_leaves_on_demand_launches() {
     let fault = "faults: [{ at: 0s, quota: { class: standard, vcpus: 6, capacity_type: spot } }]";
     let by_fault = shop("20m", "v1.13", &format!("ec2: {{ {common} }}\n{fault}"));
     let again = events(&by_fault, EventKind::LaunchFailed);
-    assert!(again.iter().map(|event| event.at).eq(refused.iter().map(|event| event.at)), "the fault sets the same quota");
+    assert!(
+        again.iter().map(|event| event.at).eq(refused.iter().map(|event| event.at)),
+        "the fault sets the same quota"
+    );
 }
 
 #[test]

@@ -15,7 +15,8 @@ fn scaled_object_takes_over_named_hpa() {
                   minReplicaCount: 2\n  maxReplicaCount: 14\n  advanced: {horizontalPodAutoscalerConfig: {name: by-cpu}}\n  triggers:\n  \
                   - {type: cpu, metricType: Utilization, metadata: {value: '65'}}\n  \
                   - {type: cron, metadata: {timezone: Etc/UTC, start: 0 3 * * *, end: 0 4 * * *, desiredReplicas: '9'}}\n";
-    for (place, later) in [(format!("---\n{object}"), ""), (String::new(), "timeline: [{at: 1s, manifests: [later.yaml]}]\n")]
+    for (place, later) in
+        [(format!("---\n{object}"), ""), (String::new(), "timeline: [{at: 1s, manifests: [later.yaml]}]\n")]
     {
         let outcome = run("3h", later, &format!("{}{hpa}{place}", cluster(9)), &[("later.yaml", object)]);
         let counts: Vec<(u32, u32)> = changes(&outcome).iter().map(|&(_, _, from, to)| (from, to)).collect();

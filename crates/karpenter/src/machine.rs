@@ -32,6 +32,7 @@ pub mod inquiry;
 mod interruption;
 mod io;
 mod launch;
+mod multi_node_memory;
 mod node_pods_cache;
 mod pace;
 mod provisioning;

@@ -55,6 +55,11 @@ pub struct EvictionCost {
 const SUM_OF_NONE: f64 = -0.0;
 
 impl EvictionCost {
+    /// Whether one of the pods has the annotation `karpenter.sh/do-not-disrupt`, with any value.
+    pub const fn is_protected(&self) -> bool {
+        self.protected
+    }
+
     /// What the pods come to.
     pub fn from_pods(pods: &[PodView<'_>]) -> Self {
         Self::sum(pods.iter().map(|pod| (&**pod.spec, pod.is_reschedulable())))

@@ -7,6 +7,7 @@
 
 use super::cluster_view::with_view;
 use super::io::{Action, Busy, Draw, LateTimer, ProposedCommand, ProposedNode, Stage, Timer};
+use super::multi_node_memory::{MultiNodeMemory, SearchAnswer, SearchInput};
 use super::queue::{self, Proposal};
 use super::step::Step;
 use super::type_lists::LazyPacker;
@@ -45,6 +46,7 @@ pub(super) struct Loop {
     /// For each method the stamp with which it last found nothing.
     memos: [Option<u64>; METHODS_MAX],
     memory: Memory,
+    multi_node: MultiNodeMemory,
     pub(super) survey: Survey,
     pub(super) waiting: Option<Waiting>,
     /// What a look came to whose time is not over.
@@ -326,18 +328,21 @@ fn look(
     open: &[Method],
 ) -> (Vec<(Method, Answer)>, Option<Proposals>) {
     let mut memory = std::mem::take(&mut step.karpenter.disruption.memory);
+    let mut last = std::mem::take(&mut step.karpenter.disruption.multi_node);
     let mut survey = std::mem::take(&mut step.karpenter.disruption.survey);
     survey.clear_view();
     let unix_seconds = step.karpenter.settings.unix_seconds(now);
     let answered = with_view(step, now, pending, |setup, view, nodes| {
         let mut packer = step.karpenter.instance_types.packer(&step.karpenter.pools, setup);
         let asking = Asking { packer: Some(&mut packer), what_if: None };
-        let (memory, survey) = (&mut memory, &mut survey);
+        let (memory, survey, last) = (&mut memory, &mut survey, &mut last);
+        let asked = open.contains(&Method::MultiNode);
+        let input = asked.then(|| SearchInput::new(step, now, &setup, (view, nodes), pending)).flatten();
         let counted: Vec<NodeCount> = (0..view.pools.len()).map(|pool| view.counted_nodes(pool)).collect();
         let limits = [Method::MultiNode, Method::SingleNode].map(|method| limit(step, method));
         let (counted, refused) = (&counted[..], &step.karpenter.disruption.refused[..]);
         let mut inquiry =
-            Inquiry { view, nodes, setup, asking, survey, memory, counted, unix_seconds, limits, refused };
+            Inquiry { view, nodes, setup, asking, survey, memory, last, input, counted, unix_seconds, limits, refused };
         let mut answers = Vec::new();
         for &method in open {
             let (answer, proposals) = inquiry.ask(method);
@@ -349,6 +354,7 @@ fn look(
         (answers, None)
     });
     step.karpenter.disruption.memory = memory;
+    step.karpenter.disruption.multi_node = last;
     step.karpenter.disruption.survey = survey;
     answered
 }
@@ -362,6 +368,9 @@ struct Inquiry<'q, 'p> {
     asking: Asking<'q, 'p>,
     survey: &'q mut Survey,
     memory: &'q mut Memory,
+    /// The last search of multi-node consolidation, and the input of this one, if its answer may be kept.
+    last: &'q mut MultiNodeMemory,
+    input: Option<SearchInput>,
     /// Nodes of each pool that count for its budgets.
     counted: &'q [NodeCount],
     unix_seconds: i64,
@@ -429,8 +438,7 @@ impl Inquiry<'_, '_> {
             return (None, found.iter().map(|command| proposal(method, command, nodes)).collect());
         }
         let mut allowances = view.allowances_of(self.counted, method.reason(), self.unix_seconds);
-        let before = self.asking.work();
-        let found = if candidates.is_empty() { None } else { self.try_method(method, candidates, &mut allowances) };
+        let (found, work) = self.answer(method, candidates, &mut allowances);
         let met: Vec<(usize, Obstacle)> = match method {
             // Single-node consolidation leaves the same nodes out: they count once.
             Method::MultiNode => others.iter().filter(|(_, kind)| *kind != Obstacle::Unmanaged).copied().collect(),
@@ -444,7 +452,7 @@ impl Inquiry<'_, '_> {
         let answer = Answer {
             lasting: found == Some(MethodResult::Nothing),
             candidates: candidates.len() as u32,
-            work: self.asking.work().since(before),
+            work,
             met: met.into_iter().map(|(node, kind)| (nodes[node], kind)).collect(),
         };
         let proposals = match &found {
@@ -452,6 +460,27 @@ impl Inquiry<'_, '_> {
             Some(MethodResult::Nothing | MethodResult::NotNow) | None => Vec::new(),
         };
         (Some(answer), proposals)
+    }
+
+    /// The answer of a method, from the last search if its input is the same.
+    fn answer(&mut self, method: Method, candidates: &[Candidate], allowances: &mut [Allowance]) -> SearchAnswer {
+        let input = self.input.take_if(|_| method == Method::MultiNode);
+        let input = input.map(|input| input.with_candidates(self.nodes, candidates, allowances));
+        let known = input.as_ref().and_then(|input| self.last.answer(input));
+        let check = self.setup.options.check;
+        if let Some(answer) = known.clone().filter(|_| !check.compares()) {
+            return answer;
+        }
+        let before = self.asking.work();
+        let found = if candidates.is_empty() { None } else { self.try_method(method, candidates, allowances) };
+        let answer = (found, self.asking.work().since(before));
+        if let Some(known) = known {
+            check.hold(known == answer, || format!("multi-node consolidation: kept {known:?}, found {answer:?}"));
+        }
+        if let Some(input) = input {
+            self.last.keep(input, &answer);
+        }
+        answer
     }
 
     /// What a method comes to that has candidates.

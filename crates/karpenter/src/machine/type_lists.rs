@@ -287,6 +287,6 @@ impl Drop for LazyPacker<'_> {
 }
 
 /// Whether two lists hold the same things, not only equal ones.
-fn same<T>(one: &[Arc<T>], other: &[Arc<T>]) -> bool {
+pub(super) fn same<T>(one: &[Arc<T>], other: &[Arc<T>]) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(|(one, other)| Arc::ptr_eq(one, other))
 }

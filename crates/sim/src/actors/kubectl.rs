@@ -82,9 +82,8 @@ fn chosen_nodes(sim: &mut Sim<'_>, now: SimTime, to: &str, which: &Which) -> Vec
 
 /// Whether only another policy of the scenario has node groups with these labels: then the step is for that policy.
 fn is_for_other_policy(sim: &Sim<'_>, which: &Which) -> bool {
-    let has_group = |policy: &PolicyVariant| {
-        policy.manifests.node_groups.iter().any(|group| which.has_labels(&group.labels))
-    };
+    let has_group =
+        |policy: &PolicyVariant| policy.manifests.node_groups.iter().any(|group| which.has_labels(&group.labels));
     !has_group(sim.setup.policy) && sim.setup.scenario.policies.iter().any(has_group)
 }
 

@@ -103,7 +103,11 @@ impl Basis {
     }
 
     fn needed_node(self, pod: &PodLife, end: SimTime) -> bool {
-        if self.unschedulable { pod.unschedulable.is_some() } else { waited(pod, end).is_some_and(|wait| wait > WAITED) }
+        if self.unschedulable {
+            pod.unschedulable.is_some()
+        } else {
+            waited(pod, end).is_some_and(|wait| wait > WAITED)
+        }
     }
 }
 
