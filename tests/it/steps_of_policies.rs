@@ -14,7 +14,7 @@ fn group(name: &str, label: &str) -> String {
 }
 
 #[test]
-fn step_for_groups_of_another_policy_is_no_warning() {
+fn steps_for_groups_of_others_warn_nothing() {
     let place = tempfile::tempdir().unwrap();
     let scenario = "name: two\nregion: us-east-1\nstart: 2026-03-02T00:00:00Z\nduration: 20m\nmanifests: [web.yaml]\ntimeline:\n\
                     - {at: 5m, cordon: {labels: {tier: teal}}}\n- {at: 6m, drain: {labels: {tier: grey}, force: true}}\n\

@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn quota_use_splits_peak_and_counts_time_at_limit() {
+    fn quota_use_has_peaks_and_time_at_limit() {
         let first = vcpus(&[(10, 8), (40, -8)]);
         let mut second = vcpus(&[(20, 4), (25, 2)]);
         let refused = VcpuStep { at: at(30), quota: QUOTA, change: 0, wanted: 0, limit: 16, refused: true };

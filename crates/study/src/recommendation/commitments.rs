@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::levers::{Kind, Level, Lever};
 use crate::catalog::{PriceQuality, Region};
 use crate::cloud::billing::charge;
-use crate::cloud::commitments::{Commitments, Platform, Usage, WHOLE, cover};
+use crate::cloud::commitments::{Commitments, Platform, Usage, UsageKind, WHOLE, cover};
 use crate::domain::{HourlyRate, Money, SimDuration, SimTime, Symbol};
 use crate::scenario::Scenario;
 use crate::simulation::Outcome;
@@ -144,7 +144,7 @@ pub fn added_cost(times: &[OnDemandTime], bought: &Commitments, scenario: &Scena
     while from < end {
         to = to.min(end);
         let used = |time: &OnDemandTime| Usage {
-            instance_type: time.instance_type,
+            kind: UsageKind::Instance(time.instance_type),
             platform: Platform::Linux,
             zone: time.zone,
             rate: time.rate,
