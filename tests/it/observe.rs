@@ -34,7 +34,7 @@ fn observe_reports_findings_and_missing_data() {
         "observed: 2026-10-13T00:00:00Z to 2026-10-14T00:00:00Z",
         "shop/web                      158    25.84 ms   4.09      14.5",
         "launches: 22; removed: 1 empty, 1 spot_interrupted, 20 underutilized",
-        "missing: nodes, which would tell when each node came and went",
+        "missing: nodes (needed for when each node came and went)",
         // The dump has no node, and so no region.
         "  nodecast init my-cluster --from cluster.yaml --from own --region REGION\nor of the cluster as it is now:\n  kubectl nodecast init my-cluster --from own",
     ] {

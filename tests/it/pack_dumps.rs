@@ -235,7 +235,7 @@ fn existing_nodes_report_rejection_reasons() {
     let (out, _) = asked(&objects, &["--explain", "p"]);
     let explanation = out.split("default/p goes on").nth(1).unwrap_or_else(|| panic!("{out}"));
     assert!(explanation.contains("the existing node n3"), "{out}");
-    assert!(explanation.contains("existing nodes: 3 nodes asked, n3 takes it"), "{out}");
+    assert!(explanation.contains("existing nodes: 3 nodes checked, n3 fits it"), "{out}");
     assert!(explanation.contains("1 node: not enough cpu; n1 has 1 left of 2 requested"), "{out}");
     assert!(explanation.contains("1 node: did not tolerate taint gpu:NoSchedule (n2)"), "{out}");
     let json: Value = serde_json::from_str(&asked(&objects, &["--explain", "p", "--format", "json"]).0).unwrap();

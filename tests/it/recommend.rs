@@ -164,7 +164,7 @@ fn timed_out_recommendation_reports_its_simulations() {
     for width in [79, 60, 40] {
         // A diff and the words of a command line stay whole: they are for files and for a shell.
         let stays =
-            |line: &&str| ["     - ", "     + ", "this answer again"].iter().any(|start| line.starts_with(start));
+            |line: &&str| ["     - ", "     + ", "reproduce this result"].iter().any(|start| line.starts_with(start));
         let narrow = recommendation::text_within(&answer, Some(width));
         printed.lines().filter(stays).for_each(|line| assert!(narrow.contains(line), "`{line}` is not in\n{narrow}"));
         let rest = |text: &str| text.lines().filter(|line| !stays(line)).collect::<Vec<_>>().join("\n");

@@ -196,7 +196,7 @@ fn recorded_prices_are_billed_as_recorded() {
 fn report_lists_market_assumptions() {
     let (_, summary) = storm("flexible");
     let stated = summary.about.assumptions.join("\n");
-    for part in ["seeded process", "fixed number of instances", "interrupts no Spot instance of its own accord"] {
+    for part in ["seeded process", "fixed number of instances", "No Spot interruptions, except those in `faults`"] {
         assert!(stated.contains(part), "{stated}");
     }
 }

@@ -60,7 +60,7 @@ fn type_is_shown_with_price_quality_and_date() {
         "$0.1632 per hour",
         "published, 20",
         "us-east-1a",
-        "of Spot instances within 30 days",
+        "of Spot instances per 30 days",
     ] {
         assert!(text.contains(part), "`{part}` is missing in\n{text}");
     }

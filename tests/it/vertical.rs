@@ -149,7 +149,7 @@ fn vpa_with_hpa_is_warned_about() {
     let outcome = run("5d", usage, &manifests, &[]);
     insta::assert_snapshot!(
         outcome.warnings.texts().join("\n"),
-        @"HorizontalPodAutoscaler default/web and VerticalPodAutoscaler default/web both go by the cpu of default/web: requests follow use, so that in even load 83 to 87% of them are used, which is above the target of 60 %, so that replicas drift to the maximum"
+        @"HorizontalPodAutoscaler default/web and VerticalPodAutoscaler default/web both go by the cpu of default/web: requests follow use, so that in even load 83 to 87% of them are used, which is above the target of 60%, so that replicas drift to the maximum"
     );
     // It does follow: fewer requests, more replicas.
     let wanted = outcome.record.samples.last().unwrap().workloads[1].replicas_desired;

@@ -504,11 +504,14 @@ mod tests {
         };
         let table = |keeps_node| answer("n0", vec![pod("shop/db", keeps_node)]).table(None);
         let kept = table(true);
-        assert!(kept.contains("if all went; but n0 stays, as budgets never let its pods go"), "{kept}");
-        assert!(kept.contains("stays; not evictable now, by shop/db\n"), "{kept}");
+        assert!(
+            kept.contains("if all nodes could be drained; n0 stays because PodDisruptionBudgets never allow"),
+            "{kept}"
+        );
+        assert!(kept.contains("stays; eviction blocked now by shop/db\n"), "{kept}");
         let gone = table(false);
-        assert!(!gone.contains("if all went") && !gone.contains("not evictable"), "{gone}");
-        assert!(gone.starts_with("drain of n0: 1 pod removed with the node\n"), "{gone}");
+        assert!(!gone.contains("if all nodes") && !gone.contains("eviction blocked"), "{gone}");
+        assert!(gone.starts_with("drain n0: 1 pod removed with the node\n"), "{gone}");
         assert!(gone.ends_with("  1 pod of a DaemonSet, or static, from n0: removed with the node\n"), "{gone}");
     }
 }

@@ -420,7 +420,7 @@ mod tests {
         assert!(!page_of(200).contains("all.csv"));
         // Every page shows its rows: those that have a script for it hide some of them.
         assert!(!page_of(60).contains("class=\"rest\""));
-        assert!(page_of(201).contains("The first 200 of 201; all.csv has all."));
+        assert!(page_of(201).contains("Showing the first 200 of 201. See all.csv for the rest."));
     }
 
     #[test]
