@@ -6,6 +6,7 @@
 //! Must not: decide which usage a commitment covers (`nodecast-commitments`), simulate (`nodecast-sim`), print to a terminal.
 
 mod accounts;
+mod charges;
 mod checks;
 mod clusters;
 mod commitments;
@@ -13,6 +14,7 @@ mod faults;
 mod flow;
 pub mod focus;
 mod load;
+mod other_usage;
 pub mod page;
 mod places;
 mod price;
@@ -85,6 +87,7 @@ pub struct Fleet {
     pub faults: Vec<SharedFault>,
     /// Usage outside the clusters that competes for the same plans.
     pub other_usage: Option<PathBuf>,
+    other_usage_place: Option<Place>,
 }
 
 /// An account.
@@ -217,6 +220,8 @@ pub struct Plan {
     pub family_discounts: BTreeMap<Symbol, u32>,
     /// Discount on Fargate, in millionths; `None` where the plan is not used for it.
     pub fargate_discount: Option<u32>,
+    /// Discount on Lambda, in millionths; `None` where the plan is not used for it.
+    pub lambda_discount: Option<u32>,
     /// Plan prices per type.
     pub prices: BTreeMap<Symbol, HourlyRate>,
     /// When it begins and ends.

@@ -63,7 +63,9 @@ impl Leftover {
                     .map(|(_, line)| *line)
                     .collect::<Vec<_>>()
             };
-            let mut lines: Vec<UsageLine> = clusters.iter().flat_map(of_hour).collect();
+            let outside = fleet.other_usage.iter().map(|(_, usage)| usage);
+            let mut lines: Vec<UsageLine> =
+                clusters.iter().copied().chain(outside).flat_map(|usage| of_hour(&usage)).collect();
             lines.sort_unstable();
             let covered = apply(&accounts, &owned, &lines, (from, from + HOUR));
             self.hours.push((self.seeds, left_by_class(&lines, &covered)));
@@ -241,7 +243,7 @@ fn class(
             let owned = owned.and_then(|plan| plan.fargate_discount).map(millionths);
             (None, options.fargate_discount.or(owned))
         }
-        ClassKind::Lambda => (None, None),
+        ClassKind::Lambda => (None, owned.and_then(|plan| plan.lambda_discount).map(millionths)),
     };
     UsageClass { name: key.name(), instance, compute }
 }
@@ -420,9 +422,10 @@ fn warnings(
             ));
         }
     }
-    warnings.push(
-        "No usage outside the clusters competes for the plans, and the year looks like the simulated period."
-            .to_owned(),
-    );
+    warnings.push(match fleet.other_usage.is_empty() {
+        true => "No usage outside the clusters competes for the plans, and the year looks like the simulated period.",
+        false => "The year looks like the simulated period, with the usage outside the clusters that `other_usage` states.",
+    }
+    .to_owned());
     warnings
 }

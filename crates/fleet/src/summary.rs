@@ -206,7 +206,7 @@ impl FleetSummary {
             commitments: bill.bill.commitments.iter().map(|commitment| commitment_row(fleet, commitment)).collect(),
             chargeback: bill.rows.iter().map(|row| chargeback_row(fleet, row)).collect(),
             coupling: run.coupled.iter().map(|group| coupling_row(fleet, group)).collect(),
-            assumptions: assumptions(fleet, run),
+            assumptions: assumptions(fleet, run, currency),
             warnings: warnings(fleet, bill, currency),
         }
     }
@@ -284,9 +284,16 @@ fn limit_words(limit: &SharedLimit) -> String {
 }
 
 /// What the result is based on.
-fn assumptions(fleet: &LoadedFleet, run: &FleetRun) -> Vec<String> {
+fn assumptions(fleet: &LoadedFleet, run: &FleetRun, currency: &str) -> Vec<String> {
     let mut assumptions = Vec::new();
-    if fleet.fleet.has_commitments() && fleet.fleet.other_usage.is_none() {
+    if let Some(file) = &fleet.fleet.other_usage {
+        let usage: Money = fleet.other_usage.iter().map(|(_, usage)| usage.total).sum();
+        let usage = nodecast_report::format::money(currency, usage.as_f64());
+        assumptions.push(format!(
+            "Usage outside the clusters is as in `{}`: {usage} at list prices in this run.",
+            file.display()
+        ));
+    } else if fleet.fleet.has_commitments() {
         assumptions.push(
             "Commitments serve the clusters alone: no other usage of the accounts competes for them (`other_usage`)."
                 .to_owned(),

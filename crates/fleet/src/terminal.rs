@@ -55,6 +55,9 @@ pub(crate) fn chargeback(summary: &FleetSummary) -> Table {
         "cluster" => row.cluster.clone().unwrap_or_default(),
         "total" => "total".to_owned(),
         "organization" => "unused commitments".to_owned(),
+        _ if row.amounts.get("list").is_some_and(|list| *list > 0.0) => {
+            format!("no cluster, {}", row.account.clone().unwrap_or_default())
+        }
         _ => format!("unused, {}", row.account.clone().unwrap_or_default()),
     };
     let wait = |row: &Row| {
