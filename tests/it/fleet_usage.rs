@@ -199,3 +199,22 @@ fn planted_commitments_are_found_with_bound() {
     assert!(out.contains("no plans of these classes cost less than $9.3"), "{out}");
     assert!(out.contains("that `other_usage` states"), "{out}");
 }
+
+#[test]
+fn interval_covers_draws_of_seeds() {
+    let place = Place::new();
+    place.put("fleet.yaml", &FLEET.replace("seed: 7", "seed: 7\nreplications: 4"));
+    let words = ["recommend", "fleet.yaml", "--levers", "commitments", "--compute-discount", "25%", "--format", "json"];
+    let answer = || {
+        let (out, err, code) = place.nodecast(&[&words[..], &["--terms", "1y", "--quiet"]].concat());
+        assert_eq!(code, Some(0), "{out}{err}");
+        out
+    };
+    let (first, second) = (answer(), answer());
+    assert_eq!(first, second);
+    let answer: serde_json::Value = serde_json::from_str(&first).unwrap();
+    for offer in answer["offers"].as_array().unwrap() {
+        let [low, high] = [0, 1].map(|end| offer["interval"][end].as_f64().unwrap());
+        assert!(low <= offer["committed"].as_f64().unwrap() + 0.002 && low <= high, "{offer}");
+    }
+}
