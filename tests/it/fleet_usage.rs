@@ -201,6 +201,33 @@ fn planted_commitments_are_found_with_bound() {
 }
 
 #[test]
+fn init_writes_fleet_that_runs() {
+    let place = Place::new();
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data");
+    let dump = fs::read_to_string(format!("{data}/dump/cluster.yaml")).unwrap();
+    place.put("prod.yaml", &dump);
+    place.put("jobs.yaml", &fs::read_to_string(format!("{data}/clusters/05-spark-operator.yaml")).unwrap());
+    let words = ["init", "--fleet", "--from", "prod.yaml", "--from", "jobs.yaml"];
+    let (_, err, code) = place.nodecast(&[&words[..], &["both"]].concat());
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("--region us-east-1"), "{err}");
+    let (out, err, code) = place.nodecast(&[&words[..], &["--region", "us-east-1", "--force", "both"]].concat());
+    assert_eq!(code, Some(0), "{out}{err}");
+    for cluster in ["prod", "jobs"] {
+        let (out, err, code) = place.nodecast(&["validate", &format!("both/{cluster}/scenario.yaml")]);
+        assert_eq!(code, Some(0), "{out}{err}");
+    }
+    let words = ["run", "both/fleet.yaml", "--duration", "30m", "--out", "out", "--format", "json", "--quiet"];
+    let (out, err, code) = place.nodecast(&words);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let summary: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let names: Vec<&str> =
+        summary["clusters"].as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["prod", "jobs"]);
+    assert!(summary["figures"]["total"].as_f64() > Some(0.0));
+}
+
+#[test]
 fn interval_covers_draws_of_seeds() {
     let place = Place::new();
     place.put("fleet.yaml", &FLEET.replace("seed: 7", "seed: 7\nreplications: 4"));
