@@ -201,6 +201,37 @@ fn planted_commitments_are_found_with_bound() {
 }
 
 #[test]
+fn quotas_show_refused_launches_and_shared_faults() {
+    let place = Place::new();
+    let text = |vcpus: u32| {
+        format!(
+            "{FLEET}shared: {{ quotas: [{{ account: left, region: us-east-1, on_demand: {{ standard: {vcpus} }} }}] }}\n\
+             faults:\n  - {{ at: 20m, for: 10m, zone_outage: {{ zone_id: use1-az1 }}, accounts: [left] }}\n"
+        )
+    };
+    let summary = run(&place, &text(3), &[]);
+    let rows = summary["quotas"].as_array().unwrap();
+    let left = rows.iter().find(|row| row["account"] == "left").unwrap();
+    assert_eq!((&left["quota"], &left["limit"]), (&"On-Demand standard".into(), &3.into()), "{left}");
+    let refused: u64 =
+        left["clusters"].as_array().unwrap().iter().map(|cluster| cluster["refused"].as_u64().unwrap()).sum();
+    assert!(refused > 0 && left["refused"] == refused, "{left}");
+    assert!(left["at_limit_seconds"].as_f64().unwrap() > 600.0, "{left}");
+    let fault = &left["faults"][0];
+    assert!(fault["fault"].as_str().unwrap().ends_with("zone_outage: {zone: use1-az1}"), "{fault}");
+    assert!(fault["survives"] == false && fault["refused"].as_u64() > Some(0), "{fault}");
+    let page = fs::read_to_string(place.path("out/index.html")).unwrap();
+    assert!(page.contains("Survives faults") && page.contains("no (at: 20m"), "the page has the table");
+    let right = rows.iter().find(|row| row["account"] == "right").unwrap();
+    assert_eq!((right["refused"].as_u64(), right["faults"].as_array().map(Vec::len)), (Some(0), Some(0)), "{right}");
+    let summary = run(&place, &text(640), &[]);
+    let rows = summary["quotas"].as_array().unwrap();
+    let left = rows.iter().find(|row| row["account"] == "left").unwrap();
+    assert_eq!((&left["peak"], &left["at_limit_seconds"]), (&4.into(), &0.0.into()), "{left}");
+    assert_eq!((&left["faults"][0]["survives"], &left["faults"][0]["peak"]), (&true.into(), &4.into()), "{left}");
+}
+
+#[test]
 fn init_writes_fleet_that_runs() {
     let place = Place::new();
     let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data");

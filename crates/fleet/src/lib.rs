@@ -18,6 +18,7 @@ mod other_usage;
 pub mod page;
 mod places;
 mod price;
+mod quotas;
 mod read;
 pub mod recommend;
 pub mod recommend_text;
@@ -41,6 +42,7 @@ pub use nodecast_commitments::FocusVersion;
 
 pub use load::{LoadedCluster, LoadedFleet, Overrides, load};
 pub use price::{FleetBill, price};
+pub use quotas::{FaultUse, SharedUse};
 pub use read::{is_fleet, read};
 pub use run::{ClusterRun, CoupledGroup, FleetRun, Observer, RunError, cluster_seed, run};
 pub use summary::FleetSummary;
@@ -264,9 +266,37 @@ pub struct SharedFault {
     pub regions: Vec<Symbol>,
     /// The id of its zone.
     pub zone_id: Option<Symbol>,
+    /// When it begins, and how long it lasts; `None` for the rest of the run.
+    pub time: (SimDuration, Option<SimDuration>),
     /// The fault as flow YAML, with `{zone}` for the zone's name.
     text: String,
     place: Option<Place>,
+}
+
+impl SharedFault {
+    /// The fault in words: its keys as the file writes them, with the zone's id.
+    pub fn words(&self) -> String {
+        let zone = self.zone_id.map_or("", |id| id.as_str());
+        let text = self.text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
+        text.unwrap_or(&self.text).replace(faults::ZONE, zone)
+    }
+
+    /// Whether it hits a cluster, by name, account, and region.
+    fn hits(&self, (entry, name): (&ClusterEntry, &str), region: Symbol) -> bool {
+        let is_named = |chosen: &String| chosen == name || *chosen == entry.name;
+        (self.clusters.is_empty() || self.clusters.iter().any(is_named))
+            && (self.accounts.is_empty() || self.accounts.contains(&entry.account))
+            && (self.regions.is_empty() || self.regions.contains(&region))
+    }
+}
+
+impl LoadedFleet {
+    /// Whether a fault hits a cluster, both by position.
+    pub(crate) fn is_hit(&self, fault: usize, cluster: usize) -> bool {
+        let cluster = &self.clusters[cluster];
+        let entry = &self.fleet.clusters[cluster.entry];
+        self.fleet.faults[fault].hits((entry, &cluster.name), Symbol::new(cluster.scenario.region.as_str()))
+    }
 }
 
 impl Fleet {

@@ -242,11 +242,7 @@ fn shared_problem(fleet: &Fleet, entry: &ClusterEntry, error: InputError) -> Inp
 fn faults_of(fleet: &Fleet, (entry, name): (&ClusterEntry, &str), region: &Region) -> Read<Vec<String>> {
     let mut texts = Vec::new();
     for fault in &fleet.faults {
-        let is_named = |chosen: &String| chosen == name || *chosen == entry.name;
-        let is_hit = (fault.clusters.is_empty() || fault.clusters.iter().any(is_named))
-            && (fault.accounts.is_empty() || fault.accounts.contains(&entry.account))
-            && (fault.regions.is_empty() || fault.regions.contains(&region.name));
-        if !is_hit {
+        if !fault.hits((entry, name), region.name) {
             continue;
         }
         let zone = fault.zone_id.map(|id| (id, fleet.zone_name(entry.account, id.as_str(), region)));
