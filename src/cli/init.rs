@@ -44,8 +44,8 @@ pub(super) struct Arguments {
     /// variables, commands, and unknown annotations are removed. Writes the anonymised dump as anonymous.yaml
     #[arg(long, requires = "from")]
     anonymise: bool,
-    /// Create a fleet: each dump of --from is a cluster with a scenario in a directory of its own
-    #[arg(long, requires = "from", conflicts_with_all = ["region", "anonymise"])]
+    /// Create a fleet: each dump of --from is a cluster with a scenario in a directory of its own. --region is that of all dumps
+    #[arg(long, requires = "from", conflicts_with = "anonymise")]
     fleet: bool,
     /// Overwrite existing files
     #[arg(long)]

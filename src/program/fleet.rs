@@ -160,8 +160,7 @@ impl Fleet {
             RunError::Observer(reason) => failure.unwrap_or_else(|| Failure::system(Unusable(reason))),
         })?;
         let clusters: Vec<_> = run.clusters.iter().map(|cluster| (cluster.bearer, &cluster.usage)).collect();
-        let duration = self.loaded.clusters[0].scenario.duration;
-        let bill = nodecast_fleet::price(&self.loaded.fleet, (self.loaded.start, duration), &clusters, &mut |_, _| {});
+        let bill = nodecast_fleet::price(&self.loaded, &clusters, &mut |_, _| {});
         let summary = FleetSummary::new(&self.loaded, seed, &run, &bill, self.currency()?);
         Ok(Answer { run, bill, summary })
     }
@@ -229,7 +228,8 @@ impl Fleet {
     pub fn focus(&self, answer: &Answer, version: FocusVersion) -> Result<String, Failure> {
         let currency = Currency::from_code(self.currency()?).unwrap_or(Currency::Usd);
         let mut text = Vec::new();
-        let written = focus::write(&self.loaded, (&answer.run, &answer.bill), (version, currency), &mut text);
+        let written =
+            focus::write(&self.loaded, (&answer.run, &answer.bill), (version, currency), self.catalog(), &mut text);
         let unusable = |reason: String| Failure::system(Unusable(reason));
         written.map_err(|error| unusable(error.to_string()))?;
         String::from_utf8(text).map_err(|error| unusable(error.to_string()))

@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::cli::Place;
 
-const FLEET: &str = "fleet: pair
+pub(crate) const FLEET: &str = "fleet: pair
 start: 2026-03-02T00:00:00Z
 duration: 2h
 seed: 7
@@ -19,7 +19,7 @@ commitments:
 ";
 
 /// Runs `fleet.yaml` with this text into `out`; the summary.
-fn run(place: &Place, text: &str, words: &[&str]) -> serde_json::Value {
+pub(crate) fn run(place: &Place, text: &str, words: &[&str]) -> serde_json::Value {
     place.put("fleet.yaml", text);
     let words = [&["run", "fleet.yaml", "--out", "out", "--format", "json", "--quiet"], words].concat();
     let (out, err, code) = place.nodecast(&words);
@@ -28,13 +28,13 @@ fn run(place: &Place, text: &str, words: &[&str]) -> serde_json::Value {
 }
 
 /// The rows of `out/chargeback.csv`.
-fn chargeback(place: &Place) -> Vec<Vec<String>> {
+pub(crate) fn chargeback(place: &Place) -> Vec<Vec<String>> {
     let text = fs::read_to_string(place.path("out/chargeback.csv")).unwrap();
     text.lines().map(|line| line.split(',').map(str::to_owned).collect()).collect()
 }
 
 /// An amount of money in nano-dollars.
-fn nanos(text: &str) -> i128 {
+pub(crate) fn nanos(text: &str) -> i128 {
     text.replace('.', "").parse().unwrap()
 }
 

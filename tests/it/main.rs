@@ -54,6 +54,7 @@ mod fidelity;
 mod first_lines;
 mod first_tutorial;
 mod fleet;
+mod fleet_usage;
 mod fourth_tutorial;
 mod gallery;
 mod group_limits;

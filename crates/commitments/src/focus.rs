@@ -19,7 +19,7 @@ use crate::apply::{CoveredHour, own_units, units};
 use crate::bill::{Bearer, hour_amounts};
 use crate::commitment::{Commitment, Commitments};
 use crate::share::{HOUR, largest_remainder, rounded};
-use crate::usage::{Tenancy, UsageKind, UsageLine};
+use crate::usage::{OUTSIDE_CLUSTERS, Tenancy, UsageKind, UsageLine};
 
 /// Release of the FOCUS specification.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -87,6 +87,8 @@ impl FocusService {
     /// Savings Plans.
     pub const PLANS: Self =
         Self { code: "ComputeSavingsPlans", name: "Savings Plans for AWS Compute usage", category: "Compute" };
+    /// Public addresses.
+    pub const VPC: Self = Self { code: "AmazonVPC", name: "Amazon Virtual Private Cloud", category: "Networking" };
     /// Load balancers.
     pub const BALANCERS: Self = Self { code: "AWSELB", name: "Elastic Load Balancing", category: "Networking" };
 }
@@ -363,12 +365,19 @@ fn meter(line: &UsageLine) -> (FocusService, String, &'static str) {
 }
 
 /// An instance id made of the cluster and the node.
-fn resource(line: &UsageLine) -> String {
+pub fn instance_id(cluster: Symbol, node: u32) -> String {
     const PRIME: u64 = 0x0100_0000_01b3;
-    let text = line.cluster.as_str().bytes().chain([0]).chain(line.node.to_be_bytes());
+    let text = cluster.as_str().bytes().chain([0]).chain(node.to_be_bytes());
     let hash = text.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME));
+    format!("i-0{hash:016x}")
+}
+
+/// The instance of a usage line; empty without one, and outside clusters.
+fn resource(line: &UsageLine) -> String {
     match line.kind {
-        UsageKind::Instance(_) if !line.is_reservation => format!("i-0{hash:016x}"),
+        UsageKind::Instance(_) if !line.is_reservation && line.cluster.as_str() != OUTSIDE_CLUSTERS => {
+            instance_id(line.cluster, line.node)
+        }
         _ => String::new(),
     }
 }

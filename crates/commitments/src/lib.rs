@@ -34,6 +34,7 @@ pub use chargeback::{ChargebackRow, OtherCosts, RowKind, UnusedRule, chargeback}
 pub use commitment::{Commitment, Commitments, PlanKind, PlanRates, ReservedInstance, SavingsPlan, Term, WHOLE};
 pub use focus::{
     FocusCategory, FocusCommitment, FocusFile, FocusPricing, FocusRow, FocusService, FocusVersion, focus_rows,
+    instance_id,
 };
 pub use leftover::{ClassKey, ClassKind, left_by_class, plans};
 pub use terms::{Growth, Step, ladder, present_value, upfront_return};

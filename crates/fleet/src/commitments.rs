@@ -43,6 +43,7 @@ static PLAN: Shape = Shape {
         "discount",
         "family_discounts",
         "fargate_discount",
+        "lambda_discount",
         "prices",
         "start",
         "term",
@@ -252,13 +253,17 @@ fn plan<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>, id: String, context
     if discount.is_none() && prices.is_empty() && family_discounts.is_empty() {
         return Err(without_price(reader, fields, "discount"));
     }
-    let fargate = fields.get("fargate_discount");
-    if let (Some(node), false) = (fargate, is_compute) {
-        return Err(reader
-            .error(node.at, "an EC2 Instance Savings Plan does not cover Fargate")
-            .because("only Compute plans cover Fargate")
-            .help("remove `fargate_discount`, or use `kind: compute` without `family` and `region`"));
-    }
+    let [fargate_discount, lambda_discount] =
+        [("fargate_discount", "Fargate"), ("lambda_discount", "Lambda")].map(|(key, service)| {
+            let Some(node) = fields.get(key) else { return Ok(None) };
+            if is_compute {
+                return share(reader, node, key).map(Some);
+            }
+            Err(reader
+                .error(node.at, format!("an EC2 Instance Savings Plan does not cover {service}"))
+                .because(format!("only Compute plans cover {service}"))
+                .help(format!("remove `{key}`, or use `kind: compute` without `family` and `region`")))
+        });
     Ok(Plan {
         id,
         owner,
@@ -266,7 +271,8 @@ fn plan<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>, id: String, context
         commitment,
         discount,
         family_discounts,
-        fargate_discount: fargate.map(|node| share(reader, node, "fargate_discount")).transpose()?,
+        fargate_discount: fargate_discount?,
+        lambda_discount: lambda_discount?,
         prices,
         term,
     })

@@ -1,6 +1,6 @@
 //! `faults`: faults of a fleet, as the faults of each cluster that they hit.
 
-use nodecast_model::domain::Symbol;
+use nodecast_model::domain::{SimDuration, Symbol};
 use nodecast_model::text::error::InputError;
 use nodecast_model::text::reader::Reader;
 use nodecast_model::text::tree::{Entry, Node, NodeKind};
@@ -51,7 +51,9 @@ fn fault(
         .filter(|entry| !SELECTORS.contains(&entry.key.as_ref()))
         .map(|entry| Ok(format!("{}: {}", entry.key, with_zone(reader, entry, &mut zone_id)?)))
         .collect::<Read<_>>()?;
+    let time = |key: &str| node.get(key).map(|node| reader.duration(node, key)).transpose();
     Ok(SharedFault {
+        time: (time("at")?.unwrap_or(SimDuration::ZERO), time("for")?),
         clusters: names,
         accounts,
         regions,

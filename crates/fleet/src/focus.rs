@@ -4,18 +4,24 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use nodecast_commitments::{
-    Amounts, ChargebackRow, FocusCategory, FocusFile, FocusPricing, FocusRow, FocusService, FocusVersion, RowKind,
-    focus_rows,
+    Bearer, ChargebackRow, FocusCategory, FocusFile, FocusPricing, FocusRow, FocusService, FocusVersion,
+    OUTSIDE_CLUSTERS, RowKind, focus_rows, instance_id,
 };
-use nodecast_model::domain::{Currency, Money, SimTime, Symbol};
+use nodecast_model::domain::{Currency, Money, SimDuration, SimTime, Symbol};
+use nodecast_prices::Catalog;
 
+use crate::charges::{Charge, ChargeKey, meter};
 use crate::tables::line;
-use crate::{FleetBill, FleetRun, LoadedFleet, price};
+use crate::usage::{HOUR, hours_between};
+use crate::{FleetBill, FleetRun, LoadedCluster, LoadedFleet, price};
 
 /// The name of the file.
 pub const FILE: &str = "focus.csv";
+/// Tags of a cluster's rows.
+const CLUSTER_TAG: &str = "aws:eks:cluster-name";
+const POLICY_TAG: &str = "nodecast:policy";
 
-/// Writes the bill: usage and commitments by the hour, all other charges of a cluster in one row of the run for each kind.
+/// Writes the bill hour by hour: usage and commitments, then all other charges.
 ///
 /// # Errors
 /// Whatever `output` returns.
@@ -23,19 +29,41 @@ pub fn write(
     fleet: &LoadedFleet,
     (run, bill): (&FleetRun, &FleetBill),
     (version, currency): (FocusVersion, Currency),
+    catalog: &Catalog,
     output: &mut dyn Write,
 ) -> io::Result<()> {
     let accounts = fleet.fleet.billing_accounts();
     let file = FocusFile { version, start: fleet.start, currency, accounts };
     let commitments = fleet.fleet.billing_commitments(fleet.start);
-    let duration = fleet.clusters[0].scenario.duration;
     let clusters: Vec<_> = run.clusters.iter().map(|cluster| (cluster.bearer, &cluster.usage)).collect();
     let mut writer = Writer { file: &file, output, has_header: false, result: Ok(()) };
-    price(&fleet.fleet, (fleet.start, duration), &clusters, &mut |lines, hour| {
-        focus_rows(&commitments, lines, hour).iter().for_each(|row| writer.row(row));
+    let places: BTreeMap<&str, &LoadedCluster> =
+        fleet.clusters.iter().map(|cluster| (cluster.name.as_str(), cluster)).collect();
+    price(fleet, &clusters, &mut |lines, hour| {
+        for mut row in focus_rows(&commitments, lines, hour) {
+            if let Some(cluster) = row.tags.get(CLUSTER_TAG).and_then(|name| places.get(name.as_str())) {
+                row.tags.insert(POLICY_TAG.to_owned(), cluster.policy.clone());
+                // Usage has the ids of zones, and FOCUS their names.
+                if let Ok(region) = catalog.region(cluster.scenario.region.as_str())
+                    && let Some(name) = fleet.fleet.zone_name(cluster.account, &row.zone, &region)
+                {
+                    row.zone = name;
+                }
+            }
+            writer.row(&row);
+        }
     });
+    let end = SimTime::ZERO + fleet.clusters[0].scenario.duration;
+    for (cluster, run) in fleet.clusters.iter().zip(&run.clusters) {
+        let place = Place::new(fleet, Some(cluster), Some(run.bearer.account), end);
+        run.usage.charges.iter().for_each(|(key, charge)| writer.row(&place.charge_row(key, charge)));
+    }
     for row in bill.rows.iter().filter(|row| row.kind != RowKind::Total) {
-        other_rows(fleet, bill, row).iter().for_each(|row| writer.row(row));
+        let at =
+            fleet.clusters.iter().position(|cluster| row.cluster.is_some_and(|name| name.as_str() == cluster.name));
+        let written = at.map_or(Money::ZERO, |at| run.clusters[at].usage.charges.total());
+        let place = Place::new(fleet, at.map(|at| &fleet.clusters[at]), row.account, end);
+        place.rest_rows(bill, row, written).iter().for_each(|row| writer.row(row));
     }
     writer.result
 }
@@ -65,54 +93,84 @@ impl Writer<'_> {
     }
 }
 
-/// Charges of a chargeback row that no commitment can cover, and its discount.
-fn other_rows(fleet: &LoadedFleet, bill: &FleetBill, row: &ChargebackRow) -> Vec<FocusRow> {
-    let of_row = |bearer: &nodecast_commitments::Bearer| Some(bearer.cluster) == row.cluster;
-    let usage = bill.bill.clusters.iter().find(|(bearer, _)| of_row(bearer)).map(|(_, amounts)| *amounts);
-    let usage: Amounts = usage.unwrap_or_default();
-    let cluster = fleet.clusters.iter().find(|cluster| row.cluster.is_some_and(|name| name.as_str() == cluster.name));
-    let region = cluster.map_or_else(|| Symbol::new("global"), |cluster| Symbol::new(cluster.scenario.region.as_str()));
-    let payer = fleet.fleet.accounts.iter().find(|account| account.payer).or(fleet.fleet.accounts.first());
-    let payer = payer.map_or_else(|| Symbol::new(""), |account| Symbol::new(&account.id));
-    let mut tags = BTreeMap::new();
-    if let Some(cluster) = cluster {
-        tags.insert("aws:eks:cluster-name".to_owned(), cluster.name.clone());
-        tags.insert("nodecast:policy".to_owned(), cluster.policy.clone());
+/// Cluster or account of rows.
+struct Place<'p> {
+    account: Symbol,
+    cluster: Option<&'p LoadedCluster>,
+    end: SimTime,
+}
+
+impl<'p> Place<'p> {
+    /// The place of rows; the payer's where no account is known.
+    fn new(fleet: &LoadedFleet, cluster: Option<&'p LoadedCluster>, account: Option<Symbol>, end: SimTime) -> Self {
+        let payer = || fleet.fleet.accounts.iter().find(|account| account.payer).or(fleet.fleet.accounts.first());
+        let account = account.or_else(|| payer().map(|account| Symbol::new(&account.id)));
+        Self { account: account.unwrap_or_else(|| Symbol::new("")), cluster, end }
     }
-    let standard = FocusPricing::Standard;
-    let charges = [
-        (row.on_demand - usage.on_demand, FocusService::EC2, "BoxUsage:rounding", standard),
-        (row.spot, FocusService::EC2, "SpotUsage", FocusPricing::Dynamic),
-        (row.fargate - usage.fargate, FocusService::EKS, "Fargate-EphemeralStorage-GB-Hours", standard),
-        (row.storage, FocusService::EC2, "EBS:VolumeUsage.gp3", standard),
-        (row.network, FocusService::EC2, "DataTransfer-Regional-Bytes", standard),
-        (row.control_plane, FocusService::EKS, "AmazonEKS-Hours:perCluster", standard),
-        (row.fees, FocusService::EKS, "Fees", standard),
-        (row.discount, FocusService::EC2, "Discount", standard),
-    ];
-    let end = SimTime::ZERO + fleet.clusters[0].scenario.duration;
-    let row_of = |(amount, service, meter, pricing): (Money, FocusService, &str, FocusPricing)| FocusRow {
-        account: row.account.unwrap_or(payer),
-        from: SimTime::ZERO,
-        to: end,
-        category: FocusCategory::Usage,
-        pricing,
-        service,
-        meter: meter.to_owned(),
-        description: format!("{meter}, the whole run"),
-        list: amount,
-        contracted: amount,
-        billed: amount,
-        effective: amount,
-        list_price: None,
-        contracted_price: None,
-        consumed: Some(1_000_000_000),
-        unit: "Runs",
-        commitment: None,
-        region,
-        zone: String::new(),
-        resource: String::new(),
-        tags: tags.clone(),
-    };
-    charges.into_iter().filter(|charge| charge.0 != Money::ZERO).map(row_of).collect()
+
+    /// A row of one hour.
+    fn row(&self, hour: u32, (service, meter): (FocusService, String), amount: Money) -> FocusRow {
+        let from = SimTime::ZERO + HOUR * i64::from(hour);
+        let region = self.cluster.map_or("global", |cluster| cluster.scenario.region.as_str());
+        let mut tags = BTreeMap::new();
+        if let Some(cluster) = self.cluster {
+            tags.insert(CLUSTER_TAG.to_owned(), cluster.name.clone());
+            tags.insert(POLICY_TAG.to_owned(), cluster.policy.clone());
+        }
+        FocusRow {
+            account: self.account,
+            from,
+            to: (from + HOUR).min(self.end),
+            category: FocusCategory::Usage,
+            pricing: FocusPricing::Standard,
+            service,
+            description: meter.clone(),
+            meter,
+            list: amount,
+            contracted: amount,
+            billed: amount,
+            effective: amount,
+            list_price: None,
+            contracted_price: None,
+            consumed: None,
+            unit: "Hours",
+            commitment: None,
+            region: Symbol::new(region),
+            zone: String::new(),
+            resource: String::new(),
+            tags,
+        }
+    }
+
+    /// The row of a charge that no commitment can cover.
+    fn charge_row(&self, key: &ChargeKey, charge: &Charge) -> FocusRow {
+        let name = self.cluster.map_or("", |cluster| cluster.name.as_str());
+        let hours = i128::from(charge.ran.as_micros()) * 1_000_000_000 / i128::from(HOUR.as_micros());
+        FocusRow {
+            pricing: if key.is_spot { FocusPricing::Dynamic } else { FocusPricing::Standard },
+            consumed: (charge.ran > SimDuration::ZERO).then_some(hours),
+            zone: key.zone.map_or_else(String::new, |zone| zone.to_string()),
+            resource: key.node.map_or_else(String::new, |node| instance_id(Symbol::new(name), node)),
+            ..self.row(key.hour, meter(key), charge.amount)
+        }
+    }
+
+    /// The rest of a chargeback row, spread evenly over the run: `written` is what its charges have already.
+    fn rest_rows(&self, bill: &FleetBill, row: &ChargebackRow, written: Money) -> Vec<FocusRow> {
+        // The usage of an account's row is outside the clusters.
+        let cluster = row.cluster.unwrap_or_else(|| Symbol::new(OUTSIDE_CLUSTERS));
+        let of_row = |bearer: &Bearer| bearer.cluster == cluster && Some(bearer.account) == row.account;
+        let usage =
+            bill.bill.clusters.iter().find(|(bearer, _)| of_row(bearer)).map(|(_, amounts)| amounts.effective());
+        let rest = row.net - row.discount - row.unused_share - usage.unwrap_or_default() - written;
+        let charges = [(rest, "BoxUsage:rounding"), (row.discount, "Discount")];
+        let hours: Vec<(u32, SimDuration)> = hours_between(SimTime::ZERO, self.end).collect();
+        let weights = hours.iter().map(|(_, span)| i128::from(span.as_micros()));
+        let row = |(amount, name): (Money, &str)| {
+            let shares = hours.iter().zip(amount.shared_by(weights.clone()));
+            let shares = shares.filter(|(_, share)| *share != Money::ZERO);
+            shares.map(|((hour, _), share)| self.row(*hour, (FocusService::EC2, name.to_owned()), share)).collect()
+        };
+        charges.into_iter().flat_map(|charge| -> Vec<FocusRow> { row(charge) }).collect()
+    }
 }

@@ -6,6 +6,7 @@
 //! Must not: decide which usage a commitment covers (`nodecast-commitments`), simulate (`nodecast-sim`), print to a terminal.
 
 mod accounts;
+mod charges;
 mod checks;
 mod clusters;
 mod commitments;
@@ -13,9 +14,11 @@ mod faults;
 mod flow;
 pub mod focus;
 mod load;
+mod other_usage;
 pub mod page;
 mod places;
 mod price;
+mod quotas;
 mod read;
 pub mod recommend;
 pub mod recommend_text;
@@ -39,6 +42,7 @@ pub use nodecast_commitments::FocusVersion;
 
 pub use load::{LoadedCluster, LoadedFleet, Overrides, load};
 pub use price::{FleetBill, price};
+pub use quotas::{FaultUse, SharedUse};
 pub use read::{is_fleet, read};
 pub use run::{ClusterRun, CoupledGroup, FleetRun, Observer, RunError, cluster_seed, run};
 pub use summary::FleetSummary;
@@ -85,6 +89,7 @@ pub struct Fleet {
     pub faults: Vec<SharedFault>,
     /// Usage outside the clusters that competes for the same plans.
     pub other_usage: Option<PathBuf>,
+    other_usage_place: Option<Place>,
 }
 
 /// An account.
@@ -217,6 +222,8 @@ pub struct Plan {
     pub family_discounts: BTreeMap<Symbol, u32>,
     /// Discount on Fargate, in millionths; `None` where the plan is not used for it.
     pub fargate_discount: Option<u32>,
+    /// Discount on Lambda, in millionths; `None` where the plan is not used for it.
+    pub lambda_discount: Option<u32>,
     /// Plan prices per type.
     pub prices: BTreeMap<Symbol, HourlyRate>,
     /// When it begins and ends.
@@ -259,9 +266,37 @@ pub struct SharedFault {
     pub regions: Vec<Symbol>,
     /// The id of its zone.
     pub zone_id: Option<Symbol>,
+    /// When it begins, and how long it lasts; `None` for the rest of the run.
+    pub time: (SimDuration, Option<SimDuration>),
     /// The fault as flow YAML, with `{zone}` for the zone's name.
     text: String,
     place: Option<Place>,
+}
+
+impl SharedFault {
+    /// The fault in words: its keys as the file writes them, with the zone's id.
+    pub fn words(&self) -> String {
+        let zone = self.zone_id.map_or("", |id| id.as_str());
+        let text = self.text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
+        text.unwrap_or(&self.text).replace(faults::ZONE, zone)
+    }
+
+    /// Whether it hits a cluster, by name, account, and region.
+    fn hits(&self, (entry, name): (&ClusterEntry, &str), region: Symbol) -> bool {
+        let is_named = |chosen: &String| chosen == name || *chosen == entry.name;
+        (self.clusters.is_empty() || self.clusters.iter().any(is_named))
+            && (self.accounts.is_empty() || self.accounts.contains(&entry.account))
+            && (self.regions.is_empty() || self.regions.contains(&region))
+    }
+}
+
+impl LoadedFleet {
+    /// Whether a fault hits a cluster, both by position.
+    pub(crate) fn is_hit(&self, fault: usize, cluster: usize) -> bool {
+        let cluster = &self.clusters[cluster];
+        let entry = &self.fleet.clusters[cluster.entry];
+        self.fleet.faults[fault].hits((entry, &cluster.name), Symbol::new(cluster.scenario.region.as_str()))
+    }
 }
 
 impl Fleet {

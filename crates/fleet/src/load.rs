@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use nodecast_commitments::Bearer;
 use nodecast_model::catalog::Region;
 use nodecast_model::domain::{SimDuration, Symbol};
 use nodecast_model::text::error::{InputError, Place, Warning};
@@ -14,7 +15,8 @@ use nodecast_settings::Scenario;
 
 use crate::faults::ZONE;
 use crate::places::Read;
-use crate::{ClusterEntry, Fleet, SharedFault, checks};
+use crate::usage::ClusterUsage;
+use crate::{ClusterEntry, Fleet, SharedFault, checks, other_usage};
 
 /// A fleet with the scenarios of its clusters.
 #[derive(Clone, Debug)]
@@ -29,6 +31,8 @@ pub struct LoadedFleet {
     pub seed: u64,
     /// Start of every run.
     pub start: Timestamp,
+    /// Usage outside the clusters, by account.
+    pub other_usage: Vec<(Bearer, ClusterUsage)>,
 }
 
 /// One cluster.
@@ -94,7 +98,9 @@ pub fn load(path: &Path, catalog: &Catalog, overrides: &Overrides) -> Result<Loa
     warnings.extend(checks::plans(&fleet, &clusters, catalog));
     let first = &clusters[0].scenario;
     let (seed, start) = (fleet.seed.unwrap_or(first.seed), first.start);
-    Ok(LoadedFleet { fleet, clusters, warnings, seed, start })
+    let (other_usage, warning) = other_usage::load(&fleet, (start, first.duration), catalog)?;
+    warnings.extend(warning);
+    Ok(LoadedFleet { fleet, clusters, warnings, seed, start, other_usage })
 }
 
 /// Gives every cluster this policy whose scenario has it.
@@ -236,11 +242,7 @@ fn shared_problem(fleet: &Fleet, entry: &ClusterEntry, error: InputError) -> Inp
 fn faults_of(fleet: &Fleet, (entry, name): (&ClusterEntry, &str), region: &Region) -> Read<Vec<String>> {
     let mut texts = Vec::new();
     for fault in &fleet.faults {
-        let is_named = |chosen: &String| chosen == name || *chosen == entry.name;
-        let is_hit = (fault.clusters.is_empty() || fault.clusters.iter().any(is_named))
-            && (fault.accounts.is_empty() || fault.accounts.contains(&entry.account))
-            && (fault.regions.is_empty() || fault.regions.contains(&region.name));
-        if !is_hit {
+        if !fault.hits((entry, name), region.name) {
             continue;
         }
         let zone = fault.zone_id.map(|id| (id, fleet.zone_name(entry.account, id.as_str(), region)));

@@ -26,6 +26,12 @@ pub fn render(summary: &FleetSummary, command: &str) -> String {
         page.element("h2", "Commitments");
         page.add_table(terminal::commitments(summary), "commitments.csv");
     }
+    if summary.quotas.iter().any(terminal::is_near) {
+        let refused: u32 = summary.quotas.iter().map(|row| row.refused).sum();
+        page.fold("quotas", "Quotas", &format!("{} refused", counted(u64::from(refused), "launch", "launches")));
+        page.add_table(terminal::quotas(summary), "quotas.csv");
+        page.end_fold();
+    }
     page.fold("chargeback", "Chargeback", "who pays what; chargeback.csv has all columns");
     page.add_table(terminal::chargeback(summary), "chargeback.csv");
     page.end_fold();

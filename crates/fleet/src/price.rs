@@ -8,10 +8,10 @@ use nodecast_commitments::{
     Bearer, ChargebackRow, CoveredHour, OtherCosts, PlanKind, PlanRates, ReservedInstance, SavingsPlan, UsageKind,
     UsageLine, apply, chargeback,
 };
-use nodecast_model::domain::{Money, SimDuration, SimTime, Symbol};
+use nodecast_model::domain::{Money, SimTime, Symbol};
 
 use crate::usage::{ClusterUsage, HOUR};
-use crate::{Fleet, Sharing, Term, UnusedRule};
+use crate::{Fleet, LoadedFleet, Sharing, Term, UnusedRule};
 
 /// A fleet's bill.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ impl Fleet {
                 prices: plan.prices.iter().map(|(name, rate)| (UsageKind::Instance(*name), *rate)).collect(),
                 fargate_cpu: plan.fargate_discount,
                 fargate_memory: plan.fargate_discount,
-                lambda: None,
+                lambda: plan.lambda_discount,
             },
             term: term(plan.term, start),
         });
@@ -102,17 +102,19 @@ fn term(term: Term, start: Timestamp) -> engine::Term {
     engine::Term { from: term.start.map(in_run), to: term.end.map(in_run) }
 }
 
-/// Prices a run of `duration` from `start`: each cluster with its account and usage. `each` sees every hour with its lines.
+/// Prices a run: each cluster with its account and usage, and usage outside the clusters. `each` sees every hour with its lines.
 pub fn price(
-    fleet: &Fleet,
-    (start, duration): (Timestamp, SimDuration),
+    loaded: &LoadedFleet,
     clusters: &[(Bearer, &ClusterUsage)],
     each: &mut dyn FnMut(&[UsageLine], &CoveredHour),
 ) -> FleetBill {
-    let (accounts, commitments) = (fleet.billing_accounts(), fleet.billing_commitments(start));
+    let fleet = &loaded.fleet;
+    let outside = loaded.other_usage.iter().map(|(bearer, usage)| (*bearer, usage));
+    let clusters: Vec<(Bearer, &ClusterUsage)> = clusters.iter().copied().chain(outside).collect();
+    let (accounts, commitments) = (fleet.billing_accounts(), fleet.billing_commitments(loaded.start));
     let mut bill = engine::Bill::new(&commitments);
     let mut next: Vec<usize> = vec![0; clusters.len()];
-    let end = SimTime::ZERO + duration;
+    let end = SimTime::ZERO + loaded.clusters[0].scenario.duration;
     for (hour, from) in hours(end) {
         let mut lines: Vec<UsageLine> = Vec::new();
         for ((_, usage), next) in clusters.iter().zip(&mut next) {
@@ -127,7 +129,7 @@ pub fn price(
         each(&lines, &covered);
     }
     let mut others: BTreeMap<Bearer, OtherCosts> = BTreeMap::new();
-    for (bearer, usage) in clusters {
+    for (bearer, usage) in &clusters {
         // Rounding to seconds, the minimum of a minute, and rounding of amounts.
         let listed = bill.clusters.get(bearer).map_or(Money::ZERO, |amounts| amounts.list);
         let mut other = usage.other;
@@ -158,7 +160,7 @@ impl FleetBill {
     /// Whatever the system returns.
     pub fn write(
         &self,
-        fleet: &crate::LoadedFleet,
+        fleet: &LoadedFleet,
         summary: &crate::FleetSummary,
         command: &str,
         directory: &nodecast_report::OutputDirectory,

@@ -103,6 +103,7 @@ pub fn read(path: &Path, catalog: &Catalog) -> Result<(Fleet, Vec<Warning>), Inp
     let replications = fields.optional("replications", |node, what| reader.integer(node, what, 1, 10_000))?;
     let other_usage =
         fields.optional("other_usage", |node, what| reader.text(node, what).map(|file| directory.join(file)))?;
+    let other_usage_place = fields.get("other_usage").and_then(|node| reader.place(node.at));
     let fleet = Fleet {
         name: name.to_owned(),
         file: path.to_owned(),
@@ -123,6 +124,7 @@ pub fn read(path: &Path, catalog: &Catalog) -> Result<(Fleet, Vec<Warning>), Inp
         shares_capacity: shared.capacity,
         faults,
         other_usage,
+        other_usage_place,
     };
     warn_of_owners(&fleet, &mut reader, root);
     Ok((fleet, reader.into_warnings()))

@@ -6,6 +6,7 @@ use nodecast_commitments::{
     Best, ClassKey, ClassKind, Demand, Growth, Objective, Purchase, PurchaseResult, Sample, UsageClass, UsageLine,
     apply, left_by_class, plans, present_value,
 };
+use nodecast_engine::Streams;
 use nodecast_model::domain::{SimDuration, SimTime, Symbol};
 use nodecast_prices::Catalog;
 use serde::Serialize;
@@ -19,6 +20,8 @@ const CURVE: [f64; 7] = [0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0];
 const GROWTH: [f64; 3] = [-0.2, 0.0, 0.2];
 /// A run shorter than this does not show a week.
 const WEEK_HOURS: usize = 168;
+/// Draws of the seeds for the interval of the commitment.
+const DRAWS: u64 = 40;
 /// A wider interval of the commitment is a warning.
 const WIDE: f64 = 0.1;
 
@@ -63,7 +66,9 @@ impl Leftover {
                     .map(|(_, line)| *line)
                     .collect::<Vec<_>>()
             };
-            let mut lines: Vec<UsageLine> = clusters.iter().flat_map(of_hour).collect();
+            let outside = fleet.other_usage.iter().map(|(_, usage)| usage);
+            let mut lines: Vec<UsageLine> =
+                clusters.iter().copied().chain(outside).flat_map(|usage| of_hour(&usage)).collect();
             lines.sort_unstable();
             let covered = apply(&accounts, &owned, &lines, (from, from + HOUR));
             self.hours.push((self.seeds, left_by_class(&lines, &covered)));
@@ -110,7 +115,7 @@ pub struct Offer {
     pub cost_today: f64,
     /// The plans no longer save below this share of the load; `None` if they never save.
     pub break_even: Option<f64>,
-    /// Commitments per hour that are best in 90% of draws of the seeds.
+    /// Commitments per hour that are best in 90% of draws of the seeds, with replacement; one value with one seed.
     pub interval: [f64; 2],
     /// Cost with other shares of these plans.
     pub curve: Vec<CurvePoint>,
@@ -241,7 +246,7 @@ fn class(
             let owned = owned.and_then(|plan| plan.fargate_discount).map(millionths);
             (None, options.fargate_discount.or(owned))
         }
-        ClassKind::Lambda => (None, None),
+        ClassKind::Lambda => (None, owned.and_then(|plan| plan.lambda_discount).map(millionths)),
     };
     UsageClass { name: key.name(), instance, compute }
 }
@@ -372,13 +377,22 @@ impl Search<'_> {
         cost / self.leftover.lines.len().max(1) as f64
     }
 
-    /// The range of the best commitment over the seeds; with one seed the commitment alone.
+    /// The best commitment in 90% of draws of the seeds, each of as many seeds with replacement.
     fn interval(&self, demand: &Demand) -> [f64; 2] {
-        let seeds = self.leftover.seeds;
-        let mut totals: Vec<f64> =
-            (0..seeds).map(|seed| demand.resampled(&[seed]).best(self.objective()).purchase.total()).collect();
+        let seeds = self.leftover.seeds.max(1);
+        let streams = Streams::new(self.fleet.seed);
+        let mut known: BTreeMap<Vec<usize>, f64> = BTreeMap::new();
+        let mut total = |draw: u64| {
+            let word = |place: usize| streams.nth("commitment-draw", &place.to_string(), draw).word();
+            let mut paths: Vec<usize> = (0..seeds).map(|place| (word(place) % seeds as u64) as usize).collect();
+            paths.sort_unstable();
+            let best = |paths: &Vec<usize>| demand.resampled(paths).best(self.objective()).purchase.total();
+            *known.entry(paths).or_insert_with_key(best)
+        };
+        let mut totals: Vec<f64> = (0..DRAWS).map(&mut total).collect();
         totals.sort_by(f64::total_cmp);
-        [totals.first().copied().unwrap_or(0.0), totals.last().copied().unwrap_or(0.0)]
+        let outside = totals.len() / 20;
+        [totals[outside], totals[totals.len() - 1 - outside]]
     }
 }
 
@@ -420,9 +434,10 @@ fn warnings(
             ));
         }
     }
-    warnings.push(
-        "No usage outside the clusters competes for the plans, and the year looks like the simulated period."
-            .to_owned(),
-    );
+    warnings.push(match fleet.other_usage.is_empty() {
+        true => "No usage outside the clusters competes for the plans, and the year looks like the simulated period.",
+        false => "The year looks like the simulated period, with the usage outside the clusters that `other_usage` states.",
+    }
+    .to_owned());
     warnings
 }

@@ -85,6 +85,11 @@ fn offer_lines(offer: &Offer, currency: &str, with_curve: bool, width: Option<us
         percent(offer.savings_rate),
         price(offer.cost_today)
     ));
+    let [low, high] = offer.interval;
+    if low < high {
+        let range = format!("{} to {}", price(low), price(high));
+        lines.push(format!("  best commitment in 90% of draws of the seeds: {range} per hour"));
+    }
     match offer.break_even {
         Some(share) => lines.push(format!("  still saves if the load falls by up to {}", percent(1.0 - share))),
         None => lines.push("  saves nothing at this load".to_owned()),

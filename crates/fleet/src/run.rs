@@ -14,6 +14,7 @@ use nodecast_sim::coupled::{Coupling, Demand, Exceeded, Member, MemberRun, Seeds
 use nodecast_world::Outcome;
 use rayon::prelude::*;
 
+use crate::quotas::{SharedUse, shared_use};
 use crate::usage::ClusterUsage;
 use crate::{LoadedCluster, LoadedFleet};
 
@@ -67,6 +68,8 @@ pub struct FleetRun {
     pub clusters: Vec<ClusterRun>,
     /// Those that ran on one clock.
     pub coupled: Vec<CoupledGroup>,
+    /// Use of shared vCPU quotas.
+    pub quotas: Vec<SharedUse>,
 }
 
 /// Why a fleet has no runs.
@@ -143,7 +146,8 @@ pub fn run(fleet: &LoadedFleet, catalog: &Catalog, seed: u64, observer: &dyn Obs
         }
     }
     coupled.sort_by(|one, other| one.clusters.cmp(&other.clusters));
-    Ok(FleetRun { clusters, coupled })
+    let quotas = shared_use(fleet, &demands);
+    Ok(FleetRun { clusters, coupled, quotas })
 }
 
 /// Rounds of coupled runs.

@@ -2,10 +2,10 @@
 
 use nodecast_commitments::{CommitmentBill, RowKind};
 use nodecast_ec2::demand::{Exceeded, SharedLimit};
-use nodecast_model::domain::Money;
+use nodecast_model::domain::{Money, SimTime};
 use serde::Serialize;
 
-use crate::{CoupledGroup, FleetBill, FleetRun, LoadedFleet};
+use crate::{CoupledGroup, FleetBill, FleetRun, LoadedFleet, SharedUse};
 
 /// The version of the layout of `fleet.json`.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -41,6 +41,8 @@ pub struct FleetSummary {
     pub chargeback: Vec<Row>,
     /// Clusters that ran on one clock, and why.
     pub coupling: Vec<CouplingRow>,
+    /// vCPU quotas that the clusters of an account and region share.
+    pub quotas: Vec<QuotaRow>,
     /// What the result is based on.
     pub assumptions: Vec<String>,
     /// Warnings of the fleet file, and of commitments that lose money.
@@ -153,6 +155,57 @@ pub struct CouplingRow {
     pub limits: Vec<String>,
 }
 
+/// A vCPU quota that the clusters of an account and region share.
+#[derive(Clone, Debug, Serialize)]
+pub struct QuotaRow {
+    /// Name of the account.
+    pub account: String,
+    /// Region.
+    pub region: String,
+    /// `On-Demand` or `Spot`, and the class of instance types.
+    pub quota: String,
+    /// The quota in vCPUs.
+    pub limit: u32,
+    /// The largest use.
+    pub peak: u32,
+    /// When that was for the first time, in seconds from the start.
+    pub peak_at_seconds: f64,
+    /// Seconds at the limit: from each refused launch until use falls.
+    pub at_limit_seconds: f64,
+    /// Launches that it refused.
+    pub refused: u32,
+    /// The clusters that used it or were refused.
+    pub clusters: Vec<QuotaCluster>,
+    /// Each shared fault that hits one of the clusters.
+    pub faults: Vec<QuotaFault>,
+}
+
+/// Use of a shared quota by a cluster.
+#[derive(Clone, Debug, Serialize)]
+pub struct QuotaCluster {
+    /// Name.
+    pub cluster: String,
+    /// Its largest use.
+    pub peak: u32,
+    /// Its use at the peak of all.
+    pub at_peak: u32,
+    /// Launches refused to it.
+    pub refused: u32,
+}
+
+/// Use of a shared quota under a shared fault and in the hour after it.
+#[derive(Clone, Debug, Serialize)]
+pub struct QuotaFault {
+    /// The fault, as the file writes it.
+    pub fault: String,
+    /// The largest use of all clusters.
+    pub peak: u32,
+    /// Launches refused.
+    pub refused: u32,
+    /// Whether no launch was refused.
+    pub survives: bool,
+}
+
 impl FleetSummary {
     /// The summary of a fleet's runs and bill.
     pub fn new(fleet: &LoadedFleet, seed: u64, run: &FleetRun, bill: &FleetBill, currency: &str) -> Self {
@@ -206,7 +259,8 @@ impl FleetSummary {
             commitments: bill.bill.commitments.iter().map(|commitment| commitment_row(fleet, commitment)).collect(),
             chargeback: bill.rows.iter().map(|row| chargeback_row(fleet, row)).collect(),
             coupling: run.coupled.iter().map(|group| coupling_row(fleet, group)).collect(),
-            assumptions: assumptions(fleet, run),
+            quotas: run.quotas.iter().map(|quota| quota_row(fleet, quota)).collect(),
+            assumptions: assumptions(fleet, run, currency),
             warnings: warnings(fleet, bill, currency),
         }
     }
@@ -268,6 +322,35 @@ fn coupling_row(fleet: &LoadedFleet, group: &CoupledGroup) -> CouplingRow {
     }
 }
 
+fn quota_row(fleet: &LoadedFleet, quota: &SharedUse) -> QuotaRow {
+    let total = &quota.total;
+    let cluster = |(place, &at): (usize, &usize)| QuotaCluster {
+        cluster: fleet.clusters[at].name.clone(),
+        peak: total.peaks[place],
+        at_peak: total.at_peak[place],
+        refused: total.refused[place],
+    };
+    let fault = |used: &crate::FaultUse| QuotaFault {
+        fault: fleet.fleet.faults[used.fault].words(),
+        peak: used.peak,
+        refused: used.refused,
+        survives: used.refused == 0,
+    };
+    let clusters = quota.clusters.iter().enumerate().map(cluster);
+    QuotaRow {
+        account: fleet.fleet.accounts[quota.account].name.clone(),
+        region: quota.region.to_string(),
+        quota: total.quota.to_string(),
+        limit: total.limit,
+        peak: total.peak,
+        peak_at_seconds: (total.peak_at - SimTime::ZERO).as_secs_f64(),
+        at_limit_seconds: total.at_limit.as_secs_f64(),
+        refused: total.refused.iter().sum(),
+        clusters: clusters.filter(|cluster| cluster.peak > 0 || cluster.refused > 0).collect(),
+        faults: quota.faults.iter().map(fault).collect(),
+    }
+}
+
 /// A shared limit in words.
 fn limit_words(limit: &SharedLimit) -> String {
     match limit {
@@ -284,9 +367,16 @@ fn limit_words(limit: &SharedLimit) -> String {
 }
 
 /// What the result is based on.
-fn assumptions(fleet: &LoadedFleet, run: &FleetRun) -> Vec<String> {
+fn assumptions(fleet: &LoadedFleet, run: &FleetRun, currency: &str) -> Vec<String> {
     let mut assumptions = Vec::new();
-    if fleet.fleet.has_commitments() && fleet.fleet.other_usage.is_none() {
+    if let Some(file) = &fleet.fleet.other_usage {
+        let usage: Money = fleet.other_usage.iter().map(|(_, usage)| usage.total).sum();
+        let usage = nodecast_report::format::money(currency, usage.as_f64());
+        assumptions.push(format!(
+            "Usage outside the clusters is as in `{}`: {usage} at list prices in this run.",
+            file.display()
+        ));
+    } else if fleet.fleet.has_commitments() {
         assumptions.push(
             "Commitments serve the clusters alone: no other usage of the accounts competes for them (`other_usage`)."
                 .to_owned(),

@@ -5,7 +5,7 @@ use nodecast_report::figure::Figure;
 use nodecast_report::format::{counted, instant_for_people, money, percent};
 use nodecast_report::table::{Rows, Table};
 
-use crate::summary::{CommitmentRow, FleetSummary, Row};
+use crate::summary::{CommitmentRow, FleetSummary, QuotaRow, Row};
 
 /// Clusters that a terminal shows; the files have all.
 const CLUSTERS: usize = 30;
@@ -55,6 +55,9 @@ pub(crate) fn chargeback(summary: &FleetSummary) -> Table {
         "cluster" => row.cluster.clone().unwrap_or_default(),
         "total" => "total".to_owned(),
         "organization" => "unused commitments".to_owned(),
+        _ if row.amounts.get("list").is_some_and(|list| *list > 0.0) => {
+            format!("no cluster, {}", row.account.clone().unwrap_or_default())
+        }
         _ => format!("unused, {}", row.account.clone().unwrap_or_default()),
     };
     let wait = |row: &Row| {
@@ -97,6 +100,43 @@ pub(crate) fn commitments(summary: &FleetSummary) -> Table {
         .into()
 }
 
+/// Whether a quota may matter: it refused a launch, or a hundredth of it is used.
+pub(crate) fn is_near(row: &QuotaRow) -> bool {
+    row.refused > 0 || u64::from(row.peak) * 100 >= u64::from(row.limit)
+}
+
+/// Shared vCPU quotas that may matter, those with refused launches first.
+pub(crate) fn quotas(summary: &FleetSummary) -> Table {
+    let mut rows: Vec<&QuotaRow> = summary.quotas.iter().filter(|row| is_near(row)).collect();
+    let share = |row: &QuotaRow| f64::from(row.peak) / f64::from(row.limit.max(1));
+    rows.sort_by(|one, other| other.refused.cmp(&one.refused).then(share(other).total_cmp(&share(one))));
+    let most_refused = |row: &QuotaRow| {
+        let refused = row.clusters.iter().filter(|cluster| cluster.refused > 0);
+        refused.map(|cluster| format!("{} {}", cluster.cluster, cluster.refused)).collect::<Vec<_>>().join(", ")
+    };
+    let survives = |row: &QuotaRow| {
+        let failed: Vec<&str> =
+            row.faults.iter().filter(|fault| !fault.survives).map(|fault| fault.fault.as_str()).collect();
+        match (row.faults.is_empty(), failed.is_empty()) {
+            (true, _) => String::new(),
+            (false, true) => "yes".to_owned(),
+            (false, false) => format!("no ({})", failed.join("; ")),
+        }
+    };
+    Rows::new(rows.into_iter().take(CLUSTERS))
+        .text("vCPU quota", |row| row.quota.clone())
+        .text("account", |row| row.account.clone())
+        .shortened(12)
+        .text("region", |row| row.region.clone())
+        .number("limit", |row| row.limit.to_string())
+        .number("peak", |row| row.peak.to_string())
+        .number("at the limit", |row| Figure::seconds(row.at_limit_seconds))
+        .number("refused", |row| row.refused.to_string())
+        .text("refused to", |row| most_refused(row))
+        .text("survives faults", |row| survives(row))
+        .into()
+}
+
 /// The result as people read it: the answer first, then chargeback and commitments.
 pub fn table(summary: &FleetSummary, width: Option<usize>) -> String {
     let mut lines = vec![answer(summary), circumstances(summary), String::new()];
@@ -108,6 +148,10 @@ pub fn table(summary: &FleetSummary, width: Option<usize>) -> String {
     if !summary.commitments.is_empty() {
         lines.push(String::new());
         lines.extend(commitments(summary).lines(width));
+    }
+    if summary.quotas.iter().any(|row| row.refused > 0) {
+        lines.push(String::new());
+        lines.extend(quotas(summary).lines(width));
     }
     if !summary.coupling.is_empty() {
         lines.push(String::new());

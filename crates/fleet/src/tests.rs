@@ -282,3 +282,51 @@ commitments:
     assert_eq!(fleet.fleet.plans.len(), 1);
     assert!(fleet.fleet.plans[0].discount.is_some_and(|discount| (300_000..400_000).contains(&discount)));
 }
+
+/// The error of a fleet whose `used.csv` has this row, in its third line.
+fn usage_error(row: &str) -> InputError {
+    let directory = directory();
+    let text = format!("hour,account,region,family,platform,list\n0,shop,us-east-1,m5,,1.5\n{row}\n");
+    std::fs::write(directory.path().join("used.csv"), text).unwrap();
+    loaded(directory.path(), &format!("{ACCOUNTS}other_usage: used.csv\n")).unwrap_err()
+}
+
+#[test]
+fn errors_of_other_usage_name_their_cell() {
+    for (row, column, message, help) in [
+        ("noon,shop,us-east-1,m5,,1", 1, "`noon` is not an hour", "2026-06-01T13:00:00Z"),
+        ("2026-03-02T00:30:00Z,shop,us-east-1,m5,,1", 1, "not on a full hour", "start of a clock hour"),
+        ("1,shp,us-east-1,m5,,1", 3, "`shp` is not one of this fleet", "did you mean `shop`"),
+        ("1,data,us-est-1,m5,,1", 8, "no prices for region `us-est-1`", "did you mean `us-east-1`"),
+        ("1,data,us-east-1,m5.large,,1", 18, "no instance family `m5.large`", "write the family: `m5`"),
+        ("1,data,us-east-1,Fargate,,1", 18, "no instance family `Fargate`", ""),
+        ("1,data,us-east-1,m5,win,1", 21, "unknown platform `win`", "windows"),
+        ("1,data,us-east-1,m5,,-1", 22, "`-1` is not an amount", "nine decimals"),
+        ("1,data,us-east-1,m5,1", 1, "no CSV file with one header", "`platform`"),
+    ] {
+        let error = usage_error(row);
+        let place = error.place().unwrap_or_else(|| panic!("{row}: {error} has no place"));
+        assert!(place.file.ends_with("used.csv"), "{row}: {error}");
+        assert_eq!((place.line, place.column), (3, column), "{row}: {error}");
+        assert!(error.message().contains(message), "{row}: {error}");
+        assert!(error.way_out().unwrap_or_default().contains(help), "{row}: {:?}", error.way_out());
+    }
+    let directory = directory();
+    let error = loaded(directory.path(), &format!("{ACCOUNTS}other_usage: none.csv\n")).unwrap_err();
+    assert!(error.message().contains("no such file") && error.place().unwrap().line == 5, "{error}");
+    std::fs::write(directory.path().join("used.csv"), "hour,account,region,list\n").unwrap();
+    let error = loaded(directory.path(), &format!("{ACCOUNTS}other_usage: used.csv\n")).unwrap_err();
+    assert!(error.message().contains("no column `family`"), "{error}");
+}
+
+#[test]
+fn other_usage_outside_run_is_warned_of() {
+    let directory = directory();
+    let text = "hour,account,region,family,list\n2026-03-02T01:00:00Z,shop,us-east-1,m5,1\n2026-03-02T02:00:00Z,shop,us-east-1,m5,1\n2026-03-01T23:00:00Z,shop,us-east-1,m5,1\n";
+    std::fs::write(directory.path().join("used.csv"), text).unwrap();
+    let fleet = loaded(directory.path(), &format!("{ACCOUNTS}other_usage: used.csv\n")).unwrap();
+    let [(bearer, usage)] = fleet.other_usage.as_slice() else { panic!("{:?}", fleet.other_usage) };
+    assert!(bearer.is_outside() && usage.lines.len() == 1 && usage.lines[0].0 == 1, "{usage:?}");
+    let warnings: Vec<String> = fleet.warnings.iter().map(ToString::to_string).collect();
+    assert!(warnings.iter().any(|warning| warning.contains("2 of 3 rows")), "{warnings:?}");
+}

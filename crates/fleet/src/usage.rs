@@ -6,6 +6,7 @@ use nodecast_model::catalog::Region;
 use nodecast_model::domain::{Money, SimDuration, SimTime, Symbol, well_known};
 use nodecast_world::Outcome;
 
+use crate::charges::Charges;
 use crate::{Fleet, LoadedCluster};
 
 /// A clock hour.
@@ -20,8 +21,23 @@ pub struct ClusterUsage {
     pub charged: Money,
     /// All other charges.
     pub other: OtherCosts,
+    /// The same by hour.
+    pub(crate) charges: Charges,
     /// Sum of the cluster's own bill.
     pub total: Money,
+}
+
+/// The hours of a time, each with its part of it.
+pub(crate) fn hours_between(from: SimTime, to: SimTime) -> impl Iterator<Item = (u32, SimDuration)> {
+    let mut began = from;
+    std::iter::from_fn(move || {
+        let hour = (began - SimTime::ZERO).as_micros() / HOUR.as_micros();
+        let ended = (SimTime::ZERO + HOUR * (hour + 1)).min(to);
+        let ran = ended - began;
+        let is_over = began >= to;
+        began = ended;
+        (!is_over).then_some((u32::try_from(hour).unwrap_or(u32::MAX), ran))
+    })
 }
 
 /// What turns lines of a cluster's bill into usage.
@@ -44,7 +60,10 @@ impl ClusterUsage {
                     reader.add_hours(line, kind, (line.from, line.to), 1, &mut usage.lines);
                 }
                 None if is_reservation(line) => usage.charged += line.amount,
-                None => add(&mut usage.other, line),
+                None => {
+                    add(&mut usage.other, line);
+                    usage.charges.add(line);
+                }
             }
         }
         reader.add_reservations(&mut usage.lines);
@@ -91,14 +110,9 @@ impl Reader<'_> {
             ran: SimDuration::ZERO,
             is_reservation: line.item == BillItem::CapacityReservation,
         };
-        let mut began = from;
-        while began < to {
-            let hour = (began - SimTime::ZERO).as_micros() / HOUR.as_micros();
-            let ended = (SimTime::ZERO + HOUR * (hour + 1)).min(to);
-            let ran = (ended - began) * i64::from(count);
-            lines.push((u32::try_from(hour).unwrap_or(u32::MAX), UsageLine { ran, ..usage }));
-            began = ended;
-        }
+        lines.extend(
+            hours_between(from, to).map(|(hour, ran)| (hour, UsageLine { ran: ran * i64::from(count), ..usage })),
+        );
     }
 
     /// Adds the capacity reservations of the cluster's scenario, used or not; no commitment covers Capacity Blocks.

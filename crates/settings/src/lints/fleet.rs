@@ -6,4 +6,5 @@ nodecast_model::lints! {
     OWNER_WITHOUT_GROUP = 602, MayChangeAnswer, Unknown, "A commitment is shared by group, and its owner is in no group.";
     PLAN_PRICE = 603, AboutInput, CostHigh, "The price of a type under a Savings Plan is above its On-Demand price.";
     UNKNOWN_FAMILY = 604, AboutInput, None, "A Savings Plan has a discount for a family that no cluster's region has.";
+    USAGE_OUTSIDE_RUN = 605, AboutInput, None, "Rows of the usage outside the clusters lie outside the run. They are ignored.";
 }
