@@ -397,7 +397,7 @@ class Report(unittest.TestCase):
             found = self.browser.run(bands)
             self.assertTrue(all((width > 0) == (warm_up > 0) for width in found), found)
             if warm_up > 0:
-                self.assertIn("Warm-up of", self.browser.run("return document.querySelector('#warm-up').textContent"))
+                self.assertIn("Warm-up ", self.browser.run("return document.querySelector('#warm-up').textContent"))
                 self.browser.drag("#chart-nodes svg", 0.6, 0.9)
                 self.assertEqual(set(self.browser.run(bands)), {0}, "later there is none")
 

@@ -379,7 +379,7 @@ fn calibration_replaces_defaults_but_not_explicit_settings() {
     let (table, err, code) = place.nodecast(&arguments);
     assert_eq!(code, Some(0), "{err}");
     assert!(table.starts_with("parameter ") && table.contains("launched to registered"), "{table}");
-    assert!(table.contains("alone in the place of what"), "{table}");
+    assert!(table.contains("effect of each value alone, compared with"), "{table}");
     assert!(err.contains("add `calibration: calibration.yaml` to the scenario"), "{err}");
     let fragment = fs::read_to_string(place.path("calibration.yaml")).unwrap();
     assert!(fragment.contains("# in place of 11s") && !fragment.contains("requests"), "{fragment}");

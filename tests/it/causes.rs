@@ -301,7 +301,7 @@ fn rightsize_names_autoscalers_that_make_it_more_expensive() {
     let [more] = recommended.more_replicas.as_slice() else { panic!("{:?}", recommended.more_replicas) };
     assert!(more.workload == "shop/api" && more.replicas > 1.2 * more.replicas_today, "{more:?}");
     assert!(shared.sizings[0].more_replicas.is_empty());
-    assert!(out.contains("Requests as recommended cost more because autoscalers compare use with them"), "{out}");
+    assert!(out.contains("Requests (recommended (VPA)) cost more because autoscalers compare use with them"), "{out}");
     assert!(out.contains("mean replicas: shop/api "), "{out}");
     // A target that does not depend on requests.
     let (fixed, out) = answer(&cpu("type: AverageValue, averageValue: 950m"));

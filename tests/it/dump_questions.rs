@@ -221,7 +221,7 @@ fn every_command_answers_about_a_whole_cluster() {
         answered(&["drain", "cluster.json", name]);
     }
     let out = answered(&["pack", "cluster.json", "--repack", "--time-limit", "0"]);
-    assert!(out.contains("today Karpenter runs 22 nodes") && out.contains("Karpenter v1.8.1"), "{out}");
+    assert!(out.contains("Karpenter's 22 nodes cost") && out.contains("Karpenter v1.8.1"), "{out}");
     let (_, err, code) = place.nodecast(&["explain", "cluster.json", "pod", "shop/web3-6d5f-5"]);
     assert!(matches!(code, Some(0 | 2)) && !err.contains("panicked"), "{err}");
 }

@@ -178,7 +178,7 @@ fn a_precision_is_reached_by_more_replications() {
     let (out, err, code) = place.nodecast(&[&words[..], &more[..]].concat());
     assert_eq!(code, Some(0), "{err}");
     assert_eq!(json(&place, "here/comparison.json")["about"]["replications"], 3);
-    assert!(out.contains("would narrow that to \u{b1}0.001%"), "{out}");
+    assert!(out.contains("would narrow this to \u{b1}0.001%"), "{out}");
 }
 
 #[test]
@@ -384,7 +384,7 @@ fn a_difference_is_that_of_the_edit() {
     let (out, err, code) = place.nodecast(&["diff", "scenario.yaml", "other.yaml", "--html", "diff.html"]);
     assert_eq!(code, Some(0), "{err}");
     // An hour costs more than half of one, whatever the policies do: a month is what can be compared.
-    assert!(out.contains("after is ") && out.contains(" than before by the month"), "{out}");
+    assert!(out.contains("after is ") && out.contains(" than before per month"), "{out}");
     assert!(out.contains("`duration` is 30m before and 1h after"), "{out}");
     assert!(out.lines().filter(|line| line.trim_start().starts_with("cost  ")).count() == 1, "{out}");
     assert!(fs::read_to_string(place.path("diff.html")).unwrap().contains("Every replication"));

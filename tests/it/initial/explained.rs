@@ -82,7 +82,7 @@ fn pods_of_a_dump_are_explained() {
                 assert_eq!((pod.node.as_deref(), answer.at_seconds), (Some(on), 0.0), "{name}");
                 assert_eq!(pod.events[0].kind, "PodFound", "{name}");
                 let shown = text(&answer);
-                assert!(shown.contains(&format!("was on {on} when the run began")), "{shown}");
+                assert!(shown.contains(&format!("was on {on} at the start")), "{shown}");
             }
         }
     }
