@@ -79,7 +79,7 @@ impl Run {
 
     /// What the program prints.
     fn text(&self) -> String {
-        terminal::table_over_time(&self.summary, &self.outcome)
+        terminal::brief(&self.summary, None)
     }
 
     /// The figures by which runs are compared, by name; `None` where there was nothing to measure.

@@ -29,7 +29,7 @@ def outputs(notebook, kind):
 def test_notebook_ends_with_plot_and_texts(executed):
     name, notebook = executed
     text = "".join(output.text for cell in notebook.cells for output in cell.get("outputs", []) if "text" in output)
-    wanted = {"nodecast": ["policy after-1m", "did you mean"], "from-a-dump": ["cost_per_month: ", "evictions: "]}
+    wanted = {"nodecast": ["Policy after-1m", "did you mean"], "from-a-dump": ["cost_per_month: ", "evictions: "]}
     assert all(words in text for words in wanted[name]), text
     assert len(outputs(notebook, "image/png")) == 1
     pages = outputs(notebook, "text/html")

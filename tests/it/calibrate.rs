@@ -412,7 +412,7 @@ fn calibration_replaces_defaults_but_not_explicit_settings() {
     let page = fs::read_to_string(place.path("with/report.html")).unwrap();
     assert!(page.contains("values measured"), "the page does not say what was measured");
     let (table, _, _) = place.nodecast(&["run", "scenario.yaml", "--out", "with", "--quiet"]);
-    assert!(table.contains("\nrests on ") && table.contains("measured"), "{table}");
+    assert!(table.contains("\nCalibration: ") && table.contains("values measured"), "{table}");
 
     // Calibrating again looks at what the scenario assumes without it, and replaces the file; edits choose another or none.
     let (assumed, _, _) = parameter(&parameters(&place, "run"), "images pulled per second");

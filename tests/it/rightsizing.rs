@@ -168,7 +168,7 @@ fn container_without_usage_is_not_resized() {
     let sized: Vec<&str> = answer.containers.iter().map(|container| container.container.as_str()).collect();
     assert_eq!(sized, ["a"]);
     let [alone] = &answer.left_alone[..] else { panic!("{:?}", answer.left_alone) };
-    assert_eq!((alone.container.as_deref(), alone.why.as_str()), (Some("b"), "nothing says what it uses"));
+    assert_eq!((alone.container.as_deref(), alone.why.as_str()), (Some("b"), "the scenario has no usage data for it"));
     assert!(answer.warnings.iter().any(|warning| warning.contains("recommends nothing for the container `b`")));
     let patch = std::fs::read_to_string(place.path().join("patches/deployment-default-web.yaml")).unwrap();
     assert!(patch.contains("- name: a\n") && !patch.contains("- name: b\n"), "{patch}");

@@ -86,16 +86,19 @@ fn policy_with_waiting_messages_is_not_cheaper() {
 fn comparison_discloses_estimated_prices_and_missing_interruptions() {
     let (out, page) = compared(&place(POLICIES), &["--policies", "small,spot"]);
     assert!(
-        out.starts_with("two-pods: spot is ") && out.contains("\nsmall and spot, 6 replications, seeds 7 to 12\n"),
+        out.starts_with("two-pods: spot is ") && out.contains("\nsmall and spot, 6 replications, seeds 7 to 12; "),
         "{out}"
     );
-    let estimated = row(&out, "of it at estimated prices");
-    assert!(estimated.len() == 3 && estimated[1] != estimated[2] && estimated[2].contains(" %"), "{out}");
-    assert!(out.contains("\nEstimated prices make up a large part of the cost ("), "{out}");
-    assert!(out.contains(" of spot): differences of a few percent say nothing.\n"), "{out}");
-    assert!(page.contains("differences of a few percent say nothing.") && page.contains("Of it at estimated prices"));
+    let estimated = row(&out, "share at estimated prices");
+    assert!(estimated.len() == 4 && estimated[1] != estimated[2] && estimated[2].ends_with('%'), "{out}");
+    assert!(out.contains("\nMuch of the cost uses estimated prices ("), "{out}");
+    assert!(out.contains(" of spot); ignore differences of a few percent.\n"), "{out}");
+    assert!(
+        page.contains("ignore differences of a few percent.")
+            && page.to_lowercase().contains("share at estimated prices")
+    );
     // None can be without Spot nodes; with them none was seen.
-    assert_eq!(row(&out, "Spot interruptions"), ["Spot interruptions", "0", "0.0 (0.0 to 0.8)"]);
+    assert_eq!(row(&out, "Spot interruptions"), ["Spot interruptions", "0", "0.0 (0.0 to 0.8)", "\u{2212}0.8 to +0.8"]);
     let (out, _) = compared(&place("  - {name: small, autoscaler: karpenter}\n"), &[]);
     assert!(!out.contains("Spot interruptions") && !out.contains("few percent"), "{out}");
 }
