@@ -28,7 +28,7 @@ def test_figures_are_numbers_with_the_names_of_the_program(run):
     assert run.cost.currency == "USD" and isinstance(run.cost + 1, float)
     assert run.pending_p99 == run.summary.pods.wait_for_node.p99_seconds
     line = next(line for line in str(run).splitlines() if line.startswith("Cost "))
-    assert f"= {run.cost} for " in line
+    assert f"= ${float(run.cost):.2f} for " in line
     assert set(run.figures) <= set(dir(run))
     with pytest.raises(AttributeError, match="known are cost, "):
         run.costs
