@@ -109,7 +109,7 @@ pub(super) fn told(failure: &Failure) -> String {
 type Answered = (Arc<Point>, Option<Drawing>);
 
 impl Session {
-    /// Reads the scenario. [`find`](Self::find) has to follow.
+    /// Reads the scenario. `find` has to follow.
     ///
     /// # Errors
     /// If the scenario or anything that it names cannot be used.
