@@ -38,7 +38,7 @@ use jiff::Timestamp;
 use nodecast_model::domain::{HourlyRate, SimDuration, Symbol};
 use nodecast_model::text::error::Place;
 
-pub use nodecast_commitments::FocusVersion;
+pub use nodecast_commitments::{FocusVersion, Sharing, UnusedRule};
 
 pub use load::{LoadedCluster, LoadedFleet, Overrides, load};
 pub use price::{FleetBill, price};
@@ -107,32 +107,6 @@ pub struct Account {
     pub payer: bool,
     /// Ids of its zones by name; others are named as in the price data.
     pub zones: BTreeMap<String, String>,
-}
-
-/// How commitments are shared among accounts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Sharing {
-    /// The owner first, then all other accounts.
-    #[default]
-    Organization,
-    /// The owner, then its group, then the others.
-    Prioritized,
-    /// The owner, then its group.
-    Restricted,
-    /// The owner alone.
-    Off,
-}
-
-/// Who bears the unused part of commitments.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum UnusedRule {
-    /// The account that owns them.
-    #[default]
-    Owner,
-    /// The clusters, by their eligible usage.
-    Usage,
-    /// A row of the organisation.
-    Central,
 }
 
 /// A cluster, or several that are alike.

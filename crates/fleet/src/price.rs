@@ -11,7 +11,7 @@ use nodecast_commitments::{
 use nodecast_model::domain::{Money, SimTime, Symbol};
 
 use crate::usage::{ClusterUsage, HOUR};
-use crate::{Fleet, LoadedFleet, Sharing, Term, UnusedRule};
+use crate::{Fleet, LoadedFleet, Term};
 
 /// A fleet's bill.
 #[derive(Clone, Debug)]
@@ -32,13 +32,7 @@ impl Fleet {
             shares: account.sharing,
             is_payer: account.payer,
         };
-        let sharing = match self.sharing {
-            Sharing::Organization => engine::Sharing::Organization,
-            Sharing::Prioritized => engine::Sharing::Prioritized,
-            Sharing::Restricted => engine::Sharing::Restricted,
-            Sharing::Off => engine::Sharing::Off,
-        };
-        engine::Accounts::new(self.accounts.iter().map(account), sharing)
+        engine::Accounts::new(self.accounts.iter().map(account), self.sharing)
     }
 
     /// The commitments, in a run from `start`.
@@ -72,15 +66,6 @@ impl Fleet {
             term: term(plan.term, start),
         });
         engine::Commitments { reserved: reserved.collect(), plans: plans.collect() }
-    }
-
-    /// The rule for unused commitments.
-    const fn unused_rule(&self) -> engine::UnusedRule {
-        match self.unused {
-            UnusedRule::Owner => engine::UnusedRule::Owner,
-            UnusedRule::Usage => engine::UnusedRule::Usage,
-            UnusedRule::Central => engine::UnusedRule::Central,
-        }
     }
 }
 
@@ -136,7 +121,7 @@ pub fn price(
         other.on_demand += usage.charged - listed;
         others.insert(*bearer, other);
     }
-    let rows = chargeback(&accounts, &bill, &others, fleet.unused_rule(), fleet.discount.unwrap_or(0));
+    let rows = chargeback(&accounts, &bill, &others, fleet.unused, fleet.discount.unwrap_or(0));
     FleetBill { bill, rows }
 }
 

@@ -39,14 +39,8 @@ static FLEET: Shape = Shape {
 static CHARGEBACK: Shape =
     Shape { name: "`chargeback`", keys: &["unused"], without_effect: &[], unsupported: &[], strict: true };
 
-const MODES: [(&str, Sharing); 4] = [
-    ("organization", Sharing::Organization),
-    ("prioritized", Sharing::Prioritized),
-    ("restricted", Sharing::Restricted),
-    ("off", Sharing::Off),
-];
-const RULES: [(&str, UnusedRule); 3] =
-    [("owner", UnusedRule::Owner), ("usage", UnusedRule::Usage), ("central", UnusedRule::Central)];
+const MODES: [Sharing; 4] = [Sharing::Organization, Sharing::Prioritized, Sharing::Restricted, Sharing::Off];
+const RULES: [UnusedRule; 3] = [UnusedRule::Owner, UnusedRule::Usage, UnusedRule::Central];
 /// Yearly cost of capital unless the file sets it, in millionths.
 const COST_OF_CAPITAL: u32 = 80_000;
 
@@ -92,7 +86,8 @@ pub fn read(path: &Path, catalog: &Catalog) -> Result<(Fleet, Vec<Warning>), Inp
     let unused = match fields.get("chargeback") {
         Some(node) => {
             let keys = reader.fields(node, &CHARGEBACK)?;
-            keys.optional("unused", |node, what| reader.choice(node, what, &RULES))?.unwrap_or_default()
+            keys.optional("unused", |node, what| reader.choice(node, what, &RULES.map(|rule| (rule.as_str(), rule))))?
+                .unwrap_or_default()
         }
         None => UnusedRule::default(),
     };
@@ -148,7 +143,7 @@ fn sharing(reader: &Reader<'_>, node: &Node<'_>, what: &str) -> Read<Sharing> {
     if node.as_text() == Some("false") {
         return Ok(Sharing::Off);
     }
-    reader.choice(node, what, &MODES)
+    reader.choice(node, what, &MODES.map(|mode| (mode.as_str(), mode)))
 }
 
 fn start(reader: &Reader<'_>, node: &Node<'_>) -> Read<(String, Timestamp)> {
