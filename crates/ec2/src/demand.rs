@@ -78,7 +78,7 @@ pub enum FargateStepKind {
         /// Whether it has them.
         granted: bool,
     },
-    /// A pod returned so many thousandths of a vCPU.
+    /// A pod returned these thousandths of a vCPU.
     Release(i64),
 }
 

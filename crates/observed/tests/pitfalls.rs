@@ -300,7 +300,7 @@ fn pod_constraints_are_imported_except_default_tolerations() {
 fn answers_for_other_windows_are_rejected() {
     let pod = r#""namespace":"shop","pod":"lone""#;
     let error = Folder::new().put("cpu_by_pod", 300, &[(pod, &[(90_000, 1.0), (90_300, 1.0)])]).import().unwrap_err();
-    assert!(error.contains("cpu_by_pod.json holds no sample of what queries.json beside it asks for"), "{error}");
+    assert!(error.contains("cpu_by_pod.json holds no sample of what queries.json next to it asks for"), "{error}");
     let import = Folder::new()
         .put("owners", 3_600, OWNERS)
         .put("cpu_by_pod", 300, &[(pod, &[(0, 1.0), (300, 3.0), (90_000, 500.0)])])

@@ -52,7 +52,7 @@ impl Ec2 {
         }
     }
 
-    /// Logs that a request considers instances of so many vCPUs, for which the quota has room.
+    /// Logs that a request considers instances of `vcpus` vCPUs, for which the quota has room.
     pub(super) fn log_considered(&self, quota: QuotaKey, vcpus: u32, now: SimTime) {
         if vcpus == 0 {
             return;
@@ -86,7 +86,7 @@ impl Ec2 {
         }
     }
 
-    /// Logs that a launch chooses among so many pools.
+    /// Logs that a launch chooses among several pools.
     pub(super) fn log_choice(&self, capacity_type: Symbol, strategy: AllocationStrategy, pools: usize) {
         let is_by_depth = match strategy {
             AllocationStrategy::PriceCapacityOptimized
@@ -159,7 +159,7 @@ impl Ec2 {
         token
     }
 
-    /// Takes vCPUs of Fargate's quota of `limit` vCPUs; whether there were so many.
+    /// Takes vCPUs of Fargate's quota of `limit` vCPUs; false if fewer are left.
     pub fn admit_on_fargate(&mut self, cpu_milli: i64, limit: u32, now: SimTime) -> bool {
         let granted = self.account.fargate_milli + cpu_milli <= i64::from(limit) * 1_000;
         if granted {

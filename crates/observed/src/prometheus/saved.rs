@@ -56,7 +56,7 @@ impl SavedQuery {
         if foreign > 0 && kept == 0 {
             let first = self.files.first().map_or("", String::as_str);
             return Err(InputError::new(format!(
-                "{} holds no sample of what {LIST_FILE} beside it asks for: it is an answer to another window",
+                "{} holds no sample of what {LIST_FILE} next to it asks for: it is an answer to another window",
                 folder.join(first).display()
             ))
             .help("ask again into an empty folder: answers that are there are not asked for anew"));

@@ -213,7 +213,7 @@ fn bill(page: &mut Html, answer: &Answer) {
     page.element(
         "p class=\"note\"",
         &format!(
-            "{}: {}; {} of others. Unblended the cluster's lines come to {}. All amounts cover the evaluated period. Each step adds what only the simulation has or subtracts what only the bill has.",
+            "{}: {}; {} of others. The cluster's lines sum to {} unblended. All amounts cover the evaluated period. Each step adds what only the simulation has or subtracts what only the bill has.",
             bill.files.join(", "),
             parts.join(", "),
             money(&bill.currency, bill.others),

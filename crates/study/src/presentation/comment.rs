@@ -16,7 +16,7 @@ const LINES: usize = 25;
 const SMALL: f64 = 0.001;
 /// A pool or group is named from this share of all nodes' cost on.
 const SHARE_OF_COST: f64 = 0.01;
-/// A workload is named from so many seconds without a Ready replica on.
+/// A workload is named if it has no Ready replica for this many more seconds.
 const AT_ZERO: f64 = 60.0;
 /// Names in one sentence.
 const NAMES: usize = 4;

@@ -224,7 +224,7 @@ fn without_spot(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<S
 fn change(answer: &Recommendation, (number, change): (usize, &Change), width: Option<usize>, lines: &mut Vec<String>) {
     let saves = known(&change.saves_per_month).text(among_today(answer));
     lines.extend(folded(&format!("{number}. {}: {}, instead of {}", change.subject, change.to, change.from), width));
-    lines.extend(folded(&format!("   saves {saves} per month, {}", beside(answer, change)), width));
+    lines.extend(folded(&format!("   saves {saves} per month, {}", assumed_changes(answer, change)), width));
     let mut object = "";
     for edit in change.edits.iter().take(EDITS) {
         if edit.object != object {
@@ -247,8 +247,8 @@ fn change(answer: &Recommendation, (number, change): (usize, &Change), width: Op
     lines.push(String::new());
 }
 
-/// Which of the other changes are made where it is told what a change saves.
-pub(super) fn beside(answer: &Recommendation, change: &Change) -> &'static str {
+/// The other changes that the saving of a change assumes.
+pub(super) fn assumed_changes(answer: &Recommendation, change: &Change) -> &'static str {
     let bound = Kind::Commitments.as_str();
     if change.lever != bound && answer.changes.iter().any(|other| other.lever == bound) {
         return "with all other changes except the commitment, which is sized for the result";

@@ -1,6 +1,6 @@
 //! The page of `recommend`: the answer, what it costs in what, and the curves that it was chosen from.
 
-use super::recommendation::{among_today, beside, comparison, diff, large_line_rows, money, sentence};
+use super::recommendation::{among_today, assumed_changes, comparison, diff, large_line_rows, money, sentence};
 use super::{known, signed_percent};
 use crate::domain::words::counted;
 use crate::recommendation::{FamilyCurve, Recommendation, Robustness, Tried};
@@ -100,7 +100,10 @@ fn changes(page: &mut Html, answer: &Recommendation) {
     for (number, change) in answer.changes.iter().enumerate() {
         page.element("h3", &format!("{}. {}: {}", number + 1, change.subject, change.to));
         let saves = known(&change.saves_per_month).text(among_today(answer));
-        page.element("p", &format!("Saves {saves} per month, {}. Today: {}.", beside(answer, change), change.from));
+        page.element(
+            "p",
+            &format!("Saves {saves} per month, {}. Today: {}.", assumed_changes(answer, change), change.from),
+        );
         let mut lines = Vec::new();
         let mut object = "";
         for edit in &change.edits {

@@ -18,7 +18,7 @@ pub struct Effort<'e> {
     pub worth: f64,
     /// Most changes in what is recommended.
     pub changes_max: usize,
-    /// Whether there is no time for a round of the search, after which there were so many simulations.
+    /// Whether time is too short for a round of the search. The argument is the number of simulations after that round.
     pub is_late: &'e dyn Fn(usize) -> bool,
 }
 
@@ -28,7 +28,7 @@ impl Effort<'_> {
         (self.simulations / 60).clamp(4, 12)
     }
 
-    /// Seeds with which what is recommended is held against today.
+    /// Seeds that compare the recommendation with today.
     pub fn confirmation_seeds(&self) -> usize {
         (self.simulations / 15).clamp(10, 40)
     }

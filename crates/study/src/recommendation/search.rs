@@ -416,14 +416,14 @@ impl<'p, P: Problem> Search<'p, P> {
         seeds.is_some_and(|seeds| self.is_clearly_worse(&alone, &today, seeds) || !self.differs(&alone, seeds))
     }
 
-    /// Whether the first so many runs of `choice` cost clearly more than those of `other`.
+    /// Whether `choice` costs clearly more than `other` over the first `seeds` runs.
     fn is_clearly_worse(&self, choice: &Choice, other: &Choice, seeds: usize) -> bool {
         let both = self.standing(choice, seeds).zip(self.standing(other, seeds));
         let least = CLEARLY * self.mean_today(seeds) / libm::sqrt(seeds as f64);
         both.is_some_and(|(standing, other)| standing.saving < other.saving - least)
     }
 
-    /// Whether the first so many runs of `choice` differ from those of today.
+    /// Whether `choice` differs from today over the first `seeds` runs.
     fn differs(&self, choice: &Choice, seeds: usize) -> bool {
         let seeds: Vec<u64> = self.seeds(seeds).collect();
         self.samples(choice, &seeds) != self.samples(&self.today(), &seeds)
