@@ -163,14 +163,14 @@ fn run(cluster: &Cluster) -> usize {
     let mut simulation = Simulation::new(&setup);
     let mut seen = 0;
     while let Some(at) = simulation.step() {
-        let world = &simulation.context().world;
+        let world = &simulation.components().sim.world;
         if world.record().events.len() > seen {
             cluster.keeps_its_budget(world, at);
             cluster.keeps_pod_budgets(world, seen);
             seen = world.record().events.len();
         }
     }
-    let world = &simulation.context().world;
+    let world = &simulation.components().sim.world;
     has_lost_no_pod(world);
     commands_end_and_save(world, SimTime::ZERO + setup.scenario.duration);
     world.record().commands.iter().filter(|command| command.succeeded.is_some()).count()

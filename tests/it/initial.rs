@@ -151,7 +151,7 @@ fn large_cluster_continues_from_end_of_day() {
     let mut simulation = Simulation::new(&setup);
     let midnight = SimTime::ZERO + SimDuration::from_secs(86_400);
     simulation.step_until(midnight);
-    let objects = written::objects(simulation.context(), midnight);
+    let objects = written::objects(simulation.components(), midnight);
     let items: Vec<String> = objects.iter().map(ToString::to_string).collect();
     place.put("now/dump.yaml", &items.join("\n---\n"));
     place.put("now/cluster.yaml", &std::fs::read_to_string(place.path("day/cluster.yaml")).unwrap());
@@ -159,9 +159,9 @@ fn large_cluster_continues_from_end_of_day() {
         "now/scenario.yaml",
         "name: now\nregion: us-east-1\nstart: 2026-01-02T00:00:00Z\nduration: 1h\nmanifests: [cluster.yaml]\ninitial: dump.yaml\n",
     );
-    let before = simulation.context().world.record().events.len();
+    let before = simulation.components().sim.world.record().events.len();
     while simulation.step().is_some() {}
-    let later = simulation.context().world.record().events.since(before);
+    let later = simulation.components().sim.world.record().events.since(before);
     let launched = |kind: EventKind| later.clone().filter(|event| event.kind == kind).count();
     let now = outcome(&place, "now/scenario.yaml");
     every_pod_is_where_it_was(&now, &objects);

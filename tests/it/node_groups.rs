@@ -1,6 +1,6 @@
 //! Node groups in a running simulation: sizes, interruptions and replacements, shortages, drains.
 
-use nodecast::actors::{self, Context};
+use nodecast::actors::{self, Components};
 use nodecast::catalog::Catalog;
 use nodecast::domain::{NodeId, SimDuration, SimTime};
 use nodecast::report::Summary;
@@ -257,10 +257,10 @@ fn zone_power_outage_moves_group_instances() {
 }
 
 /// Lets everything up to `until` happen.
-fn step_until(context: &mut Context<'_>, until: SimTime) {
-    while context.queue.next_time().is_some_and(|at| at <= until) {
-        let Some((now, event)) = context.queue.pop() else { return };
-        actors::handle(context, now, event);
+fn step_until(components: &mut Components<'_>, until: SimTime) {
+    while components.sim.queue.next_time().is_some_and(|at| at <= until) {
+        let Some((now, event)) = components.sim.queue.pop() else { return };
+        actors::handle(components, now, event);
     }
 }
 
@@ -269,24 +269,24 @@ fn named_node_drains_with_or_without_replacement() {
     let scenario = try_load(&scenario("instanceTypes: [m5.large], desired: 3, min: 2, max: 3", ""), &web(3)).unwrap();
     let policy = scenario.for_policy(None).unwrap();
     let setup = simulation::resolve(&scenario, policy, Catalog::embedded().unwrap(), 1).unwrap().setup;
-    let mut context = Context::new(&setup);
-    actors::begin(&mut context);
-    step_until(&mut context, minutes(1));
-    context.terminate_in_group(minutes(1), NodeId(0), true).unwrap();
-    actors::settle(&mut context, minutes(1));
-    step_until(&mut context, minutes(5));
-    assert_eq!((context.groups.desired(0), context.groups.size(0)), (2, 2));
-    let refused = context.terminate_in_group(minutes(5), NodeId(1), true).unwrap_err().to_string();
+    let mut components = Components::new(&setup);
+    actors::begin(&mut components);
+    step_until(&mut components, minutes(1));
+    components.sim.terminate_in_group(minutes(1), NodeId(0), true).unwrap();
+    actors::settle(&mut components, minutes(1));
+    step_until(&mut components, minutes(5));
+    assert_eq!((components.sim.groups.desired(0), components.sim.groups.size(0)), (2, 2));
+    let refused = components.sim.terminate_in_group(minutes(5), NodeId(1), true).unwrap_err().to_string();
     assert!(refused.contains("equals minSize (2)"), "{refused}");
-    context.terminate_in_group(minutes(5), NodeId(1), false).unwrap();
-    actors::settle(&mut context, minutes(5));
-    step_until(&mut context, minutes(10));
-    assert_eq!((context.groups.desired(0), context.groups.size(0)), (2, 2));
-    let nodes = &context.world.record().nodes;
+    components.sim.terminate_in_group(minutes(5), NodeId(1), false).unwrap();
+    actors::settle(&mut components, minutes(5));
+    step_until(&mut components, minutes(10));
+    assert_eq!((components.sim.groups.desired(0), components.sim.groups.size(0)), (2, 2));
+    let nodes = &components.sim.world.record().nodes;
     assert_eq!(nodes.len(), 4, "one replacement");
     assert!(nodes[..2].iter().all(|node| node.drained.is_some() && node.terminated.is_some()));
     assert!(nodes[3].ready.is_some());
-    let gone = context.terminate_in_group(minutes(10), NodeId(0), true).unwrap_err().to_string();
+    let gone = components.sim.terminate_in_group(minutes(10), NodeId(0), true).unwrap_err().to_string();
     assert!(gone.contains("belongs to no Auto Scaling group"), "{gone}");
 }
 

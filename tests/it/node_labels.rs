@@ -1,6 +1,6 @@
 //! What nodes and namespaces are labelled with beside what their owners state, and who goes by it.
 
-use nodecast::actors::{self, Context};
+use nodecast::actors::{self, Components};
 use nodecast::catalog::Catalog;
 use nodecast::domain::{SimDuration, SimTime, Symbol};
 use nodecast::scenario::Scenario;
@@ -104,18 +104,18 @@ fn labelled(policy: &str, more: &str) -> Vec<(String, Vec<String>)> {
     let scenario = load(&deployment(("default", "web"), 1, ""), "", more);
     let policy = scenario.for_policy(Some(policy)).unwrap();
     let setup = simulation::resolve(&scenario, policy, Catalog::embedded().unwrap(), 1).unwrap().setup;
-    let mut context = Context::new(&setup);
-    actors::begin(&mut context);
+    let mut components = Components::new(&setup);
+    actors::begin(&mut components);
     let until = SimTime::ZERO + SimDuration::from_secs(900);
-    while context.queue.next_time().is_some_and(|at| at <= until) {
-        let Some((now, event)) = context.queue.pop() else { break };
-        actors::handle(&mut context, now, event);
+    while components.sim.queue.next_time().is_some_and(|at| at <= until) {
+        let Some((now, event)) = components.sim.queue.pop() else { break };
+        actors::handle(&mut components, now, event);
     }
     let keys = BY_KUBELET.iter().chain(&BY_CLOUD).chain([&ZONE_ID]).map(|(key, _)| *key);
-    let nodes = context.world.live_nodes();
+    let nodes = components.sim.world.live_nodes();
     assert!(!nodes.is_empty());
     keys.map(|key| {
-        let values = nodes.iter().filter_map(|&node| context.world.node(node).labels.get(Symbol::new(key)));
+        let values = nodes.iter().filter_map(|&node| components.sim.world.node(node).labels.get(Symbol::new(key)));
         (key.to_owned(), values.map(|value| value.to_string()).collect())
     })
     .collect()

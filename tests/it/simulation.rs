@@ -211,13 +211,13 @@ fn random_clusters_always_satisfy_invariants() {
         let mut simulation = Simulation::new(&resolved.setup);
         let mut checked = SimTime::ZERO;
         while let Some(now) = simulation.step() {
-            let world = &simulation.context().world;
+            let world = &simulation.components().sim.world;
             let (nodes, pods) = (world.record().nodes.len(), world.record().pods.len());
             check(world, nodes, pods, now);
             assert!(now >= checked, "time went backwards");
             checked = now;
         }
-        let world = &simulation.context().world;
+        let world = &simulation.components().sim.world;
         let idle_since = SimTime::ZERO + SimDuration::from_secs(55 * 60);
         for pod in (0..world.record().pods.len()).map(nodecast::domain::PodId::from_index) {
             let state = world.pod(pod);

@@ -10,7 +10,7 @@
 mod actor_events;
 mod budgets;
 mod cluster_autoscaler;
-mod context;
+mod components;
 mod control_plane;
 mod cpu_shares;
 mod cpu_use;
@@ -65,7 +65,7 @@ mod volumes;
 mod workload_controllers;
 mod zone_outage;
 
-pub use context::Context;
+pub use components::Components;
 pub use event::{
     AttachmentId, AutoscalerEvent, CloudEvent, Event, GroupEvent, KarpenterEvent, KubeletEvent, LoadEvent, LoopEvent,
     MetricsEvent, NodeEvent, ReplicaEvent, SchedulerEvent, VerticalEvent, WorkloadEvent, class,
@@ -88,77 +88,77 @@ use node_autoscaler::NodeAutoscaler;
 use workload_controllers::{bare_pods, daemon_sets, deployments, jobs, stateful_sets};
 
 /// Puts everything that happens at the start on the queue: node groups, the timeline, samples.
-pub fn begin(context: &mut Context<'_>) {
-    context.volumes.begin(&context.sim);
+pub fn begin(components: &mut Components<'_>) {
+    components.volumes.begin(&components.sim);
     node_groups::begin(
-        &mut context.sim,
-        &mut context.startup_taints,
-        &mut context.node_groups,
-        &context.node_templates,
+        &mut components.sim,
+        &mut components.startup_taints,
+        &mut components.node_groups,
+        &components.node_templates,
     );
-    timeline::begin(&mut context.sim, &mut context.pod_trace);
-    interruption::begin(context);
-    NodeAutoscaler::from_setup(context.setup).begin(context);
-    prometheus::begin(context);
-    sampler::begin(context);
-    dispatch::settle(context, SimTime::ZERO);
+    timeline::begin(&mut components.sim, &mut components.pod_trace);
+    interruption::begin(&mut components.sim);
+    NodeAutoscaler::from_setup(components.sim.setup).begin(components);
+    prometheus::begin(&mut components.sim);
+    sampler::begin(&mut components.sim);
+    dispatch::settle(components, SimTime::ZERO);
 }
 
 /// The run is over: what was counted on the way is written down.
-pub fn end(context: &mut Context<'_>, now: SimTime) {
-    context.usages.conclude(&mut context.sim, now);
-    context.vertical.end(&mut context.sim, now);
+pub fn end(components: &mut Components<'_>, now: SimTime) {
+    components.usages.conclude(&mut components.sim, now);
+    components.vertical.end(&mut components.sim, now);
 }
 
 /// Hands news to their listeners that a caller outside a handler has published, as an API call in a test does.
-pub fn settle(context: &mut Context<'_>, now: SimTime) {
-    dispatch::settle(context, now);
+pub fn settle(components: &mut Components<'_>, now: SimTime) {
+    dispatch::settle(components, now);
 }
 
 /// Lets one event happen.
-pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
+pub fn handle(components: &mut Components<'_>, now: SimTime, event: Event) {
     // News from outside a handler would reach their listeners at a later time than they happened.
-    debug_assert!(context.sim.outbox.is_empty(), "news were published outside a handler");
-    if context.darkness.holds(&context.sim, event) {
+    debug_assert!(components.sim.outbox.is_empty(), "news were published outside a handler");
+    if components.darkness.holds(&components.sim, event) {
         return;
     }
-    react(context, now, event);
-    dispatch::settle(context, now);
+    react(components, now, event);
+    dispatch::settle(components, now);
 }
 
-fn react(context: &mut Context<'_>, now: SimTime, event: Event) {
-    let Context { sim, images, metrics, loads, usages, vertical, volumes, drains, fargate, .. } = context;
+fn react(components: &mut Components<'_>, now: SimTime, event: Event) {
+    let Components { sim, images, metrics, loads, usages, vertical, volumes, drains, fargate, .. } = components;
     match event {
-        Event::TimelineStep(step) => timeline::happen(context, now, step),
-        Event::Workloads(event) => workloads_event(context, now, event),
-        Event::Scheduler(event) => scheduler_event(context, now, event),
-        Event::Kubelet(event) => kubelet_event(context, now, event),
-        Event::Node(event) => node_event(context, now, event),
-        Event::Load(event) => load_event(context, now, event),
-        Event::Metrics(event) => metrics_event(context, now, event),
-        Event::Replicas(event) => replicas_event(context, now, event),
-        Event::Group(event) => group_event(context, now, event),
-        Event::Cloud(event) => cloud_event(context, now, event),
+        Event::TimelineStep(step) => timeline::happen(components, now, step),
+        Event::Workloads(event) => workloads_event(components, now, event),
+        Event::Scheduler(event) => scheduler_event(components, now, event),
+        Event::Kubelet(event) => kubelet_event(components, now, event),
+        Event::Node(event) => node_event(components, now, event),
+        Event::Load(event) => load_event(components, now, event),
+        Event::Metrics(event) => metrics_event(components, now, event),
+        Event::Replicas(event) => replicas_event(components, now, event),
+        Event::Group(event) => group_event(components, now, event),
+        Event::Cloud(event) => cloud_event(components, now, event),
         Event::VolumeDetached(attachment) => kubelet::volume_detached(sim, images, volumes, now, attachment),
-        Event::NodeAutoscaler(event) => node_autoscaler::handle(context, now, event),
-        Event::Sample => sampler::sample(context, now),
+        Event::NodeAutoscaler(event) => node_autoscaler::handle(components, now, event),
+        Event::Sample => sampler::sample(&mut components.sampling(), now),
         Event::Fargate(event) => fargate::handle(sim, fargate, now, event),
         Event::DrainLook(drain) => kubectl::drain::look(sim, drains, now, drain),
         Event::Vertical(VerticalEvent::Recommend) => {
             vertical.recommend(sim, loads, metrics, usages, now);
         }
-        Event::Vertical(VerticalEvent::Update) => vertical::update(&mut context.resizing(), now),
+        Event::Vertical(VerticalEvent::Update) => vertical::update(&mut components.resizing(), now),
     }
 }
 
-fn workloads_event(context: &mut Context<'_>, now: SimTime, event: WorkloadEvent) {
-    let Context { sim, pod_trace, controllers, vertical, .. } = context;
+fn workloads_event(components: &mut Components<'_>, now: SimTime, event: WorkloadEvent) {
+    let Components { sim, pod_trace, controllers, vertical, .. } = components;
     match event {
-        WorkloadEvent::Reconcile(workload) => reconcile(context, now, workload),
+        WorkloadEvent::Reconcile(workload) => reconcile(components, now, workload),
         WorkloadEvent::DaemonGone(pod) => {
             workload_controllers::daemon_sets::come_back(sim, controllers, vertical, now, pod)
         }
-        WorkloadEvent::JobPodDone(pod) => job_pod_done(context, now, pod),
+        WorkloadEvent::JobPodDone(pod) => job_pod_done(components, now, pod),
         WorkloadEvent::ReplicaSetSync(slot) => {
             workload_controllers::replica_sets::proceed(sim, controllers, vertical, now, slot)
         }
@@ -172,8 +172,8 @@ fn workloads_event(context: &mut Context<'_>, now: SimTime, event: WorkloadEvent
     }
 }
 
-fn scheduler_event(context: &mut Context<'_>, now: SimTime, event: SchedulerEvent) {
-    let Context { sim, scheduler, volumes, .. } = context;
+fn scheduler_event(components: &mut Components<'_>, now: SimTime, event: SchedulerEvent) {
+    let Components { sim, scheduler, volumes, .. } = components;
     match event {
         SchedulerEvent::ScheduleNext => scheduler_loop::schedule_next(sim, scheduler, volumes, now),
         SchedulerEvent::FlushUnschedulable => scheduler.flush(sim, now),
@@ -181,19 +181,19 @@ fn scheduler_event(context: &mut Context<'_>, now: SimTime, event: SchedulerEven
     }
 }
 
-fn kubelet_event(context: &mut Context<'_>, now: SimTime, event: KubeletEvent) {
-    let Context { sim, back_offs, .. } = context;
+fn kubelet_event(components: &mut Components<'_>, now: SimTime, event: KubeletEvent) {
+    let Components { sim, back_offs, .. } = components;
     match event {
         KubeletEvent::PodStarted(pod) => kubelet::start(sim, now, pod),
         KubeletEvent::PodReady(pod) => kubelet::ready(sim, now, pod),
         KubeletEvent::ProbeGivesUp(pod) => probes::give_up(sim, back_offs, now, pod),
         KubeletEvent::PodStopped(pod) => kubelet::stopped(sim, now, pod),
-        KubeletEvent::WorkerStarts(pod) => worker_starts(context, now, pod),
+        KubeletEvent::WorkerStarts(pod) => worker_starts(components, now, pod),
     }
 }
 
-fn node_event(context: &mut Context<'_>, now: SimTime, event: NodeEvent) {
-    let Context {
+fn node_event(components: &mut Components<'_>, now: SimTime, event: NodeEvent) {
+    let Components {
         sim,
         scheduler,
         cpu_shares,
@@ -206,9 +206,9 @@ fn node_event(context: &mut Context<'_>, now: SimTime, event: NodeEvent) {
         volumes,
         node_templates,
         ..
-    } = context;
+    } = components;
     match event {
-        NodeEvent::InstanceRunning(node) => node_life::running(context, now, node),
+        NodeEvent::InstanceRunning(node) => node_life::running(sim, now, node),
         NodeEvent::NodeRegistered(node) => node_life::registered(sim, startup_taints, node_templates, now, node),
         NodeEvent::NodeReady(node) => node_life::ready(sim, startup_taints, node_groups, now, node),
         NodeEvent::DriverRegistered(node) => volumes::driver_registered(sim, volumes, node),
@@ -227,12 +227,12 @@ fn node_event(context: &mut Context<'_>, now: SimTime, event: NodeEvent) {
     }
 }
 
-fn load_event(context: &mut Context<'_>, now: SimTime, event: LoadEvent) {
-    let Context { sim, cpu_shares, back_offs, metrics, loads, queues, usages, vertical, .. } = context;
+fn load_event(components: &mut Components<'_>, now: SimTime, event: LoadEvent) {
+    let Components { sim, cpu_shares, back_offs, metrics, loads, queues, usages, vertical, .. } = components;
     match event {
         LoadEvent::LoadStep(load, step) => loads.step(sim, cpu_shares, now, load, step),
         LoadEvent::LoadShift(load) => loads.shift(sim, cpu_shares, now, load),
-        LoadEvent::MemoryCheck(load) => memory_limits::check(context, now, load),
+        LoadEvent::MemoryCheck(load) => memory_check(components, now, load),
         LoadEvent::QueueStep(queue, step) => queues.step(sim, metrics, now, queue, step),
         LoadEvent::QueueShift(queue) => queues.shift(sim, metrics, now, queue),
         LoadEvent::CpuUsageStep(usage, step) => usages.cpu_step(sim, metrics, now, usage, step),
@@ -242,26 +242,38 @@ fn load_event(context: &mut Context<'_>, now: SimTime, event: LoadEvent) {
     }
 }
 
-fn metrics_event(context: &mut Context<'_>, now: SimTime, event: MetricsEvent) {
-    let Context { sim, metrics, loads, usages, prometheus, .. } = context;
+/// The containers of one load are checked.
+fn memory_check(components: &mut Components<'_>, now: SimTime, load: u32) {
+    for pod in memory_limits::due(&mut components.sim, &components.loads, load) {
+        let Components { sim, back_offs, metrics, loads, usages, vertical, .. } = components;
+        if let Some((needed, limit)) = memory_limits::over_limit(sim, metrics, loads, usages, now, pod) {
+            memory_limits::kill_container(sim, back_offs, vertical, now, (pod, 0), needed, limit);
+            // The other replicas have the work of this one, and more memory in use, when it is their turn.
+            dispatch::settle(components, now);
+        }
+    }
+}
+
+fn metrics_event(components: &mut Components<'_>, now: SimTime, event: MetricsEvent) {
+    let Components { sim, metrics, loads, usages, prometheus, .. } = components;
     match event {
         MetricsEvent::MetricsTick(node) => metrics.tick(sim, loads, usages, now, node),
         MetricsEvent::Scrape(series) => prometheus.scrape(sim, loads, now, series),
     }
 }
 
-fn replicas_event(context: &mut Context<'_>, now: SimTime, event: ReplicaEvent) {
-    let Context { sim, scaled_objects, jobs, queues, prometheus, .. } = context;
+fn replicas_event(components: &mut Components<'_>, now: SimTime, event: ReplicaEvent) {
+    let Components { sim, scaled_objects, jobs, queues, prometheus, .. } = components;
     match event {
-        ReplicaEvent::ReplicaSync(autoscaler) => replica_loop::due(&mut context.syncing(), now, autoscaler),
-        ReplicaEvent::ReplicaMetrics(autoscaler) => replica_loop::sync(&mut context.syncing(), now, autoscaler),
+        ReplicaEvent::ReplicaSync(autoscaler) => replica_loop::due(&mut components.syncing(), now, autoscaler),
+        ReplicaEvent::ReplicaMetrics(autoscaler) => replica_loop::sync(&mut components.syncing(), now, autoscaler),
         ReplicaEvent::KedaPoll(object) => scaled_objects.poll(sim, prometheus, queues, now, object),
         ReplicaEvent::JobPoll(object) => job_loop::poll(sim, jobs, queues, prometheus, now, object),
     }
 }
 
-fn group_event(context: &mut Context<'_>, now: SimTime, event: GroupEvent) {
-    let Context { sim, darkness, node_groups, node_templates, .. } = context;
+fn group_event(components: &mut Components<'_>, now: SimTime, event: GroupEvent) {
+    let Components { sim, darkness, node_groups, node_templates, .. } = components;
     match event {
         GroupEvent::GroupActs(group) => node_groups::acts(sim, node_groups, node_templates, now, group),
         GroupEvent::GroupInService(node) => node_groups.in_service(sim, now, node),
@@ -273,8 +285,8 @@ fn group_event(context: &mut Context<'_>, now: SimTime, event: GroupEvent) {
     }
 }
 
-fn cloud_event(context: &mut Context<'_>, now: SimTime, event: CloudEvent) {
-    let Context { sim, interruption, darkness, node_groups, .. } = context;
+fn cloud_event(components: &mut Components<'_>, now: SimTime, event: CloudEvent) {
+    let Components { sim, interruption, darkness, node_groups, .. } = components;
     match event {
         CloudEvent::PoolWarned(pool, number) => {
             interruption::pool_warned(sim, interruption, node_groups, now, pool, number)
@@ -290,8 +302,8 @@ fn cloud_event(context: &mut Context<'_>, now: SimTime, event: CloudEvent) {
 }
 
 /// A pod that ends by itself has done its work.
-fn job_pod_done(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let Context { sim, pod_trace, back_offs, controllers, jobs, queues, .. } = context;
+fn job_pod_done(components: &mut Components<'_>, now: SimTime, pod: PodId) {
+    let Components { sim, pod_trace, back_offs, controllers, jobs, queues, .. } = components;
     match sim.world.workload(sim.world.pod(pod).workload).kind {
         WorkloadKind::ScaledJob => job_loop::pod_done(sim, back_offs, controllers, jobs, queues, now, pod),
         WorkloadKind::Job | WorkloadKind::CronJob => jobs::pod_done(sim, back_offs, controllers, now, pod),
@@ -301,8 +313,8 @@ fn job_pod_done(context: &mut Context<'_>, now: SimTime, pod: PodId) {
 }
 
 /// A workload's controller makes what is missing and deletes what is too many.
-fn reconcile(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
-    let Context { sim, controllers, jobs, queues, vertical, volumes, .. } = context;
+fn reconcile(components: &mut Components<'_>, now: SimTime, workload: WorkloadId) {
+    let Components { sim, controllers, jobs, queues, vertical, volumes, .. } = components;
     match sim.world.workload(workload).kind {
         WorkloadKind::Deployment => deployments::reconcile(sim, controllers, vertical, now, workload),
         WorkloadKind::StatefulSet => stateful_sets::reconcile(sim, controllers, vertical, volumes, now, workload),
@@ -314,8 +326,8 @@ fn reconcile(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
 }
 
 /// A worker whose containers ran before has started.
-fn worker_starts(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let Context { sim, metrics, jobs, queues, .. } = context;
+fn worker_starts(components: &mut Components<'_>, now: SimTime, pod: PodId) {
+    let Components { sim, metrics, jobs, queues, .. } = components;
     let (workload, ready) = (sim.world.pod(pod).workload, sim.world.pod(pod).is_ready());
     if sim.world.workload(workload).kind == WorkloadKind::ScaledJob {
         jobs.worker_starts(sim, queues, now, pod);

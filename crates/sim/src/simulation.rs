@@ -29,7 +29,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use self::checkers::Checkers;
-use crate::actors::{self, Context, Setup};
+use crate::actors::{self, Components, Setup};
 use crate::catalog::{Catalog, CatalogError};
 use crate::cluster::NodePhase;
 use crate::domain::{Check, Disagreement, SimDuration, SimTime};
@@ -40,7 +40,7 @@ use nodecast_settings::{Caveats, PolicyVariant, Scenario};
 /// A simulation that can be stepped through.
 #[derive(Debug)]
 pub struct Simulation<'s> {
-    context: Context<'s>,
+    components: Components<'s>,
     hash: EventHash,
     end: SimTime,
     /// The end of the warm-up, until it has passed.
@@ -58,15 +58,15 @@ impl<'s> Simulation<'s> {
 
     /// Starts a simulation in which nothing has happened yet.
     fn begin(&mut self) {
-        actors::begin(&mut self.context);
-        self.context.ec2.note_reserved(SimTime::ZERO);
+        actors::begin(&mut self.components);
+        self.components.sim.ec2.note_reserved(SimTime::ZERO);
     }
 
     /// A simulation in which nothing has happened yet, not even its start.
     fn before_start(setup: &'s Setup<'s>) -> Self {
         let warm_up = setup.scenario.warm_up;
         Self {
-            context: Context::new(setup),
+            components: Components::new(setup),
             hash: EventHash::default(),
             end: SimTime::ZERO + setup.scenario.duration,
             counts_from: (warm_up > SimDuration::ZERO).then_some(SimTime::ZERO + warm_up),
@@ -77,24 +77,24 @@ impl<'s> Simulation<'s> {
     /// Ends the warm-up if the next event is after it.
     fn end_warm_up_when_due(&mut self) {
         let Some(from) = self.counts_from else { return };
-        if self.context.queue.next_time().is_none_or(|at| at > from.min(self.end)) {
-            self.context.count_requests_anew(from);
-            self.context.world.count_replicas_anew(from);
+        if self.components.sim.queue.next_time().is_none_or(|at| at > from.min(self.end)) {
+            self.components.count_requests_anew(from);
+            self.components.sim.world.count_replicas_anew(from);
             self.counts_from = None;
         }
     }
 
     /// Lets the next event happen and returns its time; `None` when nothing more happens before the end.
     pub fn step(&mut self) -> Option<SimTime> {
-        let (now, event) = self.context.queue.pop()?;
+        let (now, event) = self.components.sim.queue.pop()?;
         if now > self.end {
             return None;
         }
         self.hash.record(now, &event);
-        actors::handle(&mut self.context, now, event);
-        self.context.ec2.note_reserved(now);
+        actors::handle(&mut self.components, now, event);
+        self.components.sim.ec2.note_reserved(now);
         if let Some(checkers) = &mut self.checkers {
-            let world = &self.context.world;
+            let world = &self.components.sim.world;
             checkers.look(world, &|pod| world.pod_name(pod).to_owned());
         }
         Some(now)
@@ -102,21 +102,21 @@ impl<'s> Simulation<'s> {
 
     /// Lets everything up to and including `until` happen.
     pub fn step_until(&mut self, until: SimTime) {
-        while self.context.queue.next_time().is_some_and(|at| at <= until) {
+        while self.components.sim.queue.next_time().is_some_and(|at| at <= until) {
             if self.step().is_none() {
                 return;
             }
         }
     }
 
-    /// The running simulation's context.
-    pub fn context(&self) -> &Context<'s> {
-        &self.context
+    /// The running simulation's components.
+    pub fn components(&self) -> &Components<'s> {
+        &self.components
     }
 
     /// The same for [inquiries](crate::actors::inquiry), which bring prices up to date before they answer.
-    pub fn context_mut(&mut self) -> &mut Context<'s> {
-        &mut self.context
+    pub fn components_mut(&mut self) -> &mut Components<'s> {
+        &mut self.components
     }
 }
 
@@ -212,8 +212,8 @@ pub fn run_unless(
 
 /// What a simulation that is over leaves behind.
 fn concluded(simulation: Simulation<'_>, scenario: &Scenario, policy: &PolicyVariant, warnings: Caveats) -> Outcome {
-    let Simulation { context, hash, .. } = simulation;
-    run_summary::conclude(context, scenario, policy, warnings, hash.value())
+    let Simulation { components, hash, .. } = simulation;
+    run_summary::conclude(components, scenario, policy, warnings, hash.value())
 }
 
 /// What follows a simulation and never ends it.
@@ -246,11 +246,11 @@ fn drive_told(
         simulation.end_warm_up_when_due();
         let Some(now) = simulation.step() else { break };
         if events.is_multiple_of(every) {
-            progress(&Progress { now, world: &simulation.context.world })?;
+            progress(&Progress { now, world: &simulation.components.sim.world })?;
         }
         (events, last) = (events + 1, now);
     }
-    progress(&Progress { now: last, world: &simulation.context.world })
+    progress(&Progress { now: last, world: &simulation.components.sim.world })
 }
 
 /// Why a checked run has no outcome.
@@ -288,7 +288,7 @@ pub fn run_checked(
     let mut progress = unstoppable(progress);
     let driven = AssertUnwindSafe(|| drive(running.insert(Simulation::new(&setup)), &mut progress));
     if let Err(unwound) = catch_unwind(driven) {
-        let at = running.map_or(SimTime::ZERO, |simulation| simulation.context.queue.now());
+        let at = running.map_or(SimTime::ZERO, |simulation| simulation.components.sim.queue.now());
         return Err(CheckedError::Disagreement { at, what: told_by(unwound) });
     }
     let simulation = running.take().unwrap_or_else(|| Simulation::new(&setup));

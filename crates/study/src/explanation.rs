@@ -404,7 +404,7 @@ impl<'q> Inquiry<'q> {
         let mut scout = Simulation::new(self.setup);
         let (mut steps, mut at) = (0_u64, self.end());
         while let Some(now) = scout.step() {
-            if happened(scout.context().world.record()) {
+            if happened(scout.components().sim.world.record()) {
                 at = now;
                 break;
             }

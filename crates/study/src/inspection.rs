@@ -121,7 +121,7 @@ fn of_policy(policy: &PolicyVariant, resolved: &Resolved, forecast: RunSizeEstim
         workloads: workloads(manifests),
         daemon_sets: manifests.daemon_sets.len(),
         replica_autoscalers: manifests.autoscalers.len() + manifests.scaled_objects.len(),
-        pods_at_start: pods_at_start(&simulation.context().world),
+        pods_at_start: pods_at_start(&simulation.components().sim.world),
         expected: forecast,
     }
 }

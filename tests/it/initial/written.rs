@@ -1,15 +1,15 @@
 //! A simulated cluster as `kubectl get -o yaml` would print it: nodes, NodeClaims and pods, with what their status says.
 
 use jiff::Timestamp;
-use nodecast::actors::Context;
+use nodecast::actors::Components;
 use nodecast::cluster::{NodeOrigin, NodePhase, WorkloadKind};
 use nodecast::domain::{NodeId, Resources, SimTime};
 use serde_json::{Value, json};
 
 /// The objects of everything that runs at `now`; pods and nodes on their way out are left out.
-pub(super) fn objects(context: &Context<'_>, now: SimTime) -> Vec<Value> {
-    let world = &context.world;
-    let start = context.setup.scenario.start;
+pub(super) fn objects(components: &Components<'_>, now: SimTime) -> Vec<Value> {
+    let world = &components.sim.world;
+    let start = components.sim.setup.scenario.start;
     let time = |at: SimTime| {
         let micros = start.as_microsecond() + at.as_micros();
         Timestamp::from_second(micros.div_euclid(1_000_000)).unwrap().to_string()
@@ -44,7 +44,7 @@ pub(super) fn objects(context: &Context<'_>, now: SimTime) -> Vec<Value> {
         if let Some(at) = facts.initialized {
             status["conditions"] = json!([{"type": "Initialized", "status": "True", "lastTransitionTime": time(at)}]);
         }
-        if let Some(at) = last_pod_event(context, id) {
+        if let Some(at) = last_pod_event(components, id) {
             status["lastPodEventTime"] = json!(time(at));
         }
         objects.push(json!({
@@ -52,12 +52,12 @@ pub(super) fn objects(context: &Context<'_>, now: SimTime) -> Vec<Value> {
             "metadata": {"name": claim, "creationTimestamp": time(node.created)}, "status": status,
         }));
     }
-    objects.extend(pods(context, &time));
+    objects.extend(pods(components, &time));
     objects
 }
 
-fn pods(context: &Context<'_>, time: &impl Fn(SimTime) -> String) -> Vec<Value> {
-    let world = &context.world;
+fn pods(components: &Components<'_>, time: &impl Fn(SimTime) -> String) -> Vec<Value> {
+    let world = &components.sim.world;
     let live = world.workloads().flat_map(|(_, item)| item.pods.iter().copied());
     let mut pods = Vec::new();
     for id in live.filter(|&id| world.pod(id).is_active()) {
@@ -88,8 +88,8 @@ fn pods(context: &Context<'_>, time: &impl Fn(SimTime) -> String) -> Vec<Value> 
 }
 
 /// When a pod that is no daemon last came to the node or began to leave it.
-fn last_pod_event(context: &Context<'_>, node: NodeId) -> Option<SimTime> {
-    let record = context.world.record();
+fn last_pod_event(components: &Components<'_>, node: NodeId) -> Option<SimTime> {
+    let record = components.sim.world.record();
     let daemon = |pod: &nodecast::world::record::PodFacts| {
         record.workloads[pod.workload.index()].kind == WorkloadKind::DaemonSet
     };

@@ -4,7 +4,8 @@
 //! previous release. Only the images of nodes follow.
 
 use super::actor_events::ActorEvent;
-use super::context::Context;
+use super::replica_loop::ReplicaLoops;
+use super::scheduler_loop::SchedulerLoop;
 use super::sim::Sim;
 use crate::domain::{ControlPlaneTier, KubernetesVersion, SimTime};
 use crate::world::record::EventKind;
@@ -17,8 +18,14 @@ pub(super) fn upgrade(sim: &mut Sim<'_>, now: SimTime, release: KubernetesVersio
 }
 
 /// The limits of another tier apply: to kube-scheduler's next call and to the next autoscaler that is due.
-pub(super) fn change_tier(context: &mut Context<'_>, now: SimTime, tier: ControlPlaneTier) {
-    context.scheduler.change_tier(tier);
-    context.autoscalers.change_tier(context.sim.setup, tier);
-    context.sim.world.note(now, EventKind::ControlPlaneTierChanged, None, tier.to_string());
+pub(super) fn change_tier(
+    sim: &mut Sim<'_>,
+    scheduler: &mut SchedulerLoop,
+    autoscalers: &mut ReplicaLoops<'_>,
+    now: SimTime,
+    tier: ControlPlaneTier,
+) {
+    scheduler.change_tier(tier);
+    autoscalers.change_tier(sim.setup, tier);
+    sim.world.note(now, EventKind::ControlPlaneTierChanged, None, tier.to_string());
 }

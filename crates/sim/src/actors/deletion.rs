@@ -4,7 +4,7 @@
 //! tenths of a second later.
 
 use crate::actors::actor_events::ActorEvent;
-use crate::actors::context::Context;
+use crate::actors::components::Components;
 use crate::actors::node_groups::NodeGroups;
 use crate::actors::scheduler_loop::SchedulerLoop;
 use crate::actors::sim::Sim;
@@ -19,47 +19,57 @@ use crate::manifests::Manifests;
 use crate::world::record::EventKind;
 
 /// Objects are deleted.
-pub(super) fn delete(context: &mut Context<'_>, now: SimTime, kind: ObjectKind, namespace: Symbol, which: &Which) {
+pub(super) fn delete(
+    components: &mut Components<'_>,
+    now: SimTime,
+    kind: ObjectKind,
+    namespace: Symbol,
+    which: &Which,
+) {
     let found = match (kind, &which.by) {
-        (ObjectKind::Node, _) => delete_nodes(context, now, which),
-        (ObjectKind::NodeClaim, _) => delete_claims(context, now, which),
-        (ObjectKind::Pod, _) => delete_pods(&mut context.sim, now, namespace, which),
-        (_, By::Name(name)) => delete_named(context, now, kind, *name),
+        (ObjectKind::Node, _) => delete_nodes(components, now, which),
+        (ObjectKind::NodeClaim, _) => delete_claims(components, now, which),
+        (ObjectKind::Pod, _) => delete_pods(&mut components.sim, now, namespace, which),
+        (_, By::Name(name)) => delete_named(components, now, kind, *name),
         // Only what is made during a run is chosen by its labels; the scenario is read so.
         (_, By::Labels(_)) => false,
     };
     if !found {
-        context.world.note_unmet(now, format!("there is no {} {which} to delete", kind.as_str()));
+        components.sim.world.note_unmet(now, format!("there is no {} {which} to delete", kind.as_str()));
     }
 }
 
 /// Deletes an object of a name; whether it was there.
-fn delete_named(context: &mut Context<'_>, now: SimTime, kind: ObjectKind, name: ObjectName) -> bool {
+fn delete_named(components: &mut Components<'_>, now: SimTime, kind: ObjectKind, name: ObjectName) -> bool {
     let workload = |kind| delete_workload_of(kind);
     let found = match kind {
-        ObjectKind::Deployment => return workload(WorkloadKind::Deployment)(context, now, name),
-        ObjectKind::StatefulSet => return workload(WorkloadKind::StatefulSet)(context, now, name),
-        ObjectKind::DaemonSet => return workload(WorkloadKind::DaemonSet)(context, now, name),
-        ObjectKind::Job => return workload(WorkloadKind::Job)(context, now, name),
-        ObjectKind::CronJob => return workload(WorkloadKind::CronJob)(context, now, name),
+        ObjectKind::Deployment => return workload(WorkloadKind::Deployment)(components, now, name),
+        ObjectKind::StatefulSet => return workload(WorkloadKind::StatefulSet)(components, now, name),
+        ObjectKind::DaemonSet => return workload(WorkloadKind::DaemonSet)(components, now, name),
+        ObjectKind::Job => return workload(WorkloadKind::Job)(components, now, name),
+        ObjectKind::CronJob => return workload(WorkloadKind::CronJob)(components, now, name),
         ObjectKind::ScaledJob => {
-            job_loop::retire(&mut context.sim, &mut context.jobs, name);
-            return workload(WorkloadKind::ScaledJob)(context, now, name);
+            job_loop::retire(&mut components.sim, &mut components.jobs, name);
+            return workload(WorkloadKind::ScaledJob)(components, now, name);
         }
-        ObjectKind::HorizontalPodAutoscaler => context.autoscalers.retire(&mut context.sim, now, name),
-        ObjectKind::VerticalPodAutoscaler => context.vertical.retire(name),
-        ObjectKind::ScaledObject => {
-            keda_loop::retire(&mut context.sim, &mut context.autoscalers, &mut context.scaled_objects, now, name)
-        }
-        ObjectKind::PodDisruptionBudget => delete_budget(&mut context.sim, name),
-        ObjectKind::PersistentVolumeClaim => context.volumes.delete_by_hand(&context.sim, name),
-        ObjectKind::Service | ObjectKind::Ingress => stands_in_front(context, now, kind, name),
-        ObjectKind::NodePool => node_autoscaler::delete_pool(context, now, name.name),
+        ObjectKind::HorizontalPodAutoscaler => components.autoscalers.retire(&mut components.sim, now, name),
+        ObjectKind::VerticalPodAutoscaler => components.vertical.retire(name),
+        ObjectKind::ScaledObject => keda_loop::retire(
+            &mut components.sim,
+            &mut components.autoscalers,
+            &mut components.scaled_objects,
+            now,
+            name,
+        ),
+        ObjectKind::PodDisruptionBudget => delete_budget(&mut components.sim, name),
+        ObjectKind::PersistentVolumeClaim => components.volumes.delete_by_hand(&components.sim, name),
+        ObjectKind::Service | ObjectKind::Ingress => stands_in_front(&components.sim, now, kind, name),
+        ObjectKind::NodePool => node_autoscaler::delete_pool(components, now, name.name),
         ObjectKind::Pod | ObjectKind::NodeClaim | ObjectKind::Node => false,
     };
     if found {
         let named = if kind.has_namespace() { name.to_string() } else { name.name.to_string() };
-        context.world.note(now, EventKind::ObjectDeleted, None, format!("{} {named}", kind.as_str()));
+        components.sim.world.note(now, EventKind::ObjectDeleted, None, format!("{} {named}", kind.as_str()));
     }
     found
 }
@@ -85,14 +95,14 @@ fn stands_in_front(sim: &Sim<'_>, now: SimTime, kind: ObjectKind, name: ObjectNa
 }
 
 /// Deletes the workload of this kind and a name; whether there is one.
-fn delete_workload_of(kind: WorkloadKind) -> impl Fn(&mut Context<'_>, SimTime, ObjectName) -> bool {
-    move |context, now, name| {
-        let known = context.workload_named(name).filter(|&id| context.world.workload(id).kind == kind);
+fn delete_workload_of(kind: WorkloadKind) -> impl Fn(&mut Components<'_>, SimTime, ObjectName) -> bool {
+    move |components, now, name| {
+        let known = components.sim.workload_named(name).filter(|&id| components.sim.world.workload(id).kind == kind);
         if let Some(workload) = known {
-            let Context { sim, controllers, volumes, .. } = context;
+            let Components { sim, controllers, volumes, .. } = components;
             workload_controllers::delete(sim, controllers, volumes, now, workload);
-            context.autoscalers.target_deleted(workload);
-            context.scaled_objects.target_deleted(workload);
+            components.autoscalers.target_deleted(workload);
+            components.scaled_objects.target_deleted(workload);
         }
         known.is_some()
     }
@@ -131,26 +141,26 @@ fn delete_pods(sim: &mut Sim<'_>, now: SimTime, namespace: Symbol, which: &Which
 }
 
 /// Deletes NodeClaims: their nodes drain.
-fn delete_claims(context: &mut Context<'_>, now: SimTime, which: &Which) -> bool {
+fn delete_claims(components: &mut Components<'_>, now: SimTime, which: &Which) -> bool {
     let of_pool = |origin| matches!(origin, NodeOrigin::NodePool(_));
     let there = |node: &Node| node.phase < NodePhase::Terminating && of_pool(node.origin);
-    let Some(claims) = kubectl::chosen_or_say(context, now, which, there) else { return true };
+    let Some(claims) = kubectl::chosen_or_say(&mut components.sim, now, which, there) else { return true };
     for &claim in &claims {
-        context.world.note_node(claim, now, EventKind::ObjectDeleted, "NodeClaim");
-        node_autoscaler::delete_claim(context, now, claim);
+        components.sim.world.note_node(claim, now, EventKind::ObjectDeleted, "NodeClaim");
+        node_autoscaler::delete_claim(components, now, claim);
     }
     !claims.is_empty()
 }
 
 /// Deletes nodes. One of Karpenter's has a finalizer, which drains it and ends its instance first; any other goes at once, and its
 /// instance stays.
-fn delete_nodes(context: &mut Context<'_>, now: SimTime, which: &Which) -> bool {
+fn delete_nodes(components: &mut Components<'_>, now: SimTime, which: &Which) -> bool {
     let there = |node: &Node| node.phase == NodePhase::Registered;
-    let Some(nodes) = kubectl::chosen_or_say(context, now, which, there) else { return true };
+    let Some(nodes) = kubectl::chosen_or_say(&mut components.sim, now, which, there) else { return true };
     for &node in &nodes {
-        context.world.note_node(node, now, EventKind::ObjectDeleted, "Node");
-        if !node_autoscaler::delete_claim(context, now, node) {
-            unregister(&mut context.sim, &mut context.node_groups, now, node);
+        components.sim.world.note_node(node, now, EventKind::ObjectDeleted, "Node");
+        if !node_autoscaler::delete_claim(components, now, node) {
+            unregister(&mut components.sim, &mut components.node_groups, now, node);
         }
     }
     !nodes.is_empty()

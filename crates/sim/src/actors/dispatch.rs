@@ -7,7 +7,7 @@
 //! Must not: decide what a component makes of the news.
 
 use super::actor_events::ActorEvent;
-use super::context::Context;
+use super::components::Components;
 use super::node_autoscaler::{instance_gone, observe};
 use super::sim::Sim;
 use super::workload_controllers::daemon_sets;
@@ -19,21 +19,21 @@ use crate::domain::{PodId, SimTime, WorkloadId};
 use crate::world::record::WorkloadKind;
 
 /// Hands every published news to its listeners, and what they publish in turn.
-pub(super) fn settle(context: &mut Context<'_>, now: SimTime) {
-    while let Some(news) = context.sim.outbox.take() {
-        hear(context, now, news);
-        observe(context, now, news);
+pub(super) fn settle(components: &mut Components<'_>, now: SimTime) {
+    while let Some(news) = components.sim.outbox.take() {
+        hear(components, now, news);
+        observe(components, now, news);
         if let ActorEvent::InstanceGone(node) = news
-            && !instance_gone(context, now, node)
+            && !instance_gone(components, now, node)
         {
-            node_life::remove(&mut context.sim, now, node);
+            node_life::remove(&mut components.sim, now, node);
         }
     }
 }
 
 /// All components that listen hear the news, but for the node autoscaler, which is the last.
-fn hear(context: &mut Context<'_>, now: SimTime, news: ActorEvent) {
-    let Context {
+fn hear(components: &mut Components<'_>, now: SimTime, news: ActorEvent) {
+    let Components {
         sim,
         scheduler,
         images,
@@ -56,7 +56,7 @@ fn hear(context: &mut Context<'_>, now: SimTime, news: ActorEvent) {
         volumes,
         fargate,
         ..
-    } = context;
+    } = components;
     match news {
         ActorEvent::PodCreated(pod) => {
             vertical.admit(sim, pod);
@@ -88,8 +88,8 @@ fn hear(context: &mut Context<'_>, now: SimTime, news: ActorEvent) {
             let workload = sim.world.pod(pod).workload;
             metrics_server::begin_serving(sim, metrics, loads, queues, now, pod);
             cpu_shares.pod_ready(sim, loads, pod);
-            replicas_changed(context, now, workload);
-            context.queues.pod_ready(&mut context.sim, now, pod);
+            replicas_changed(components, now, workload);
+            components.queues.pod_ready(&mut components.sim, now, pod);
         }
         ActorEvent::PodReady(pod) => {
             controllers.pod_ready(sim, now, pod);
@@ -101,7 +101,7 @@ fn hear(context: &mut Context<'_>, now: SimTime, news: ActorEvent) {
             let workload = sim.world.pod(pod).workload;
             metrics.end_serving(sim, loads, now, pod);
             cpu_shares.pod_unready(sim, loads, pod);
-            replicas_changed(context, now, workload);
+            replicas_changed(components, now, workload);
         }
         ActorEvent::PodStartsUp(pod) => metrics.pod_starts_up(sim, usages, pod),
         ActorEvent::WorkloadApplied(workload) => {
@@ -115,7 +115,7 @@ fn hear(context: &mut Context<'_>, now: SimTime, news: ActorEvent) {
         ActorEvent::PodResized(pod) => {
             let workload = sim.world.pod(pod).workload;
             scheduler.pod_resized(sim, volumes, now, pod);
-            replicas_changed(context, now, workload);
+            replicas_changed(components, now, workload);
         }
         ActorEvent::PodRestarted(pod) => {
             metrics.container_restarted(pod);
@@ -214,8 +214,8 @@ fn wake_controller(sim: &mut Sim<'_>, pod: PodId) {
 }
 
 /// The number of Ready replicas of a workload has changed.
-fn replicas_changed(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
-    let Context { sim, cpu_shares, metrics, loads, queues, usages, prometheus, .. } = context;
+fn replicas_changed(components: &mut Components<'_>, now: SimTime, workload: WorkloadId) {
+    let Components { sim, cpu_shares, metrics, loads, queues, usages, prometheus, .. } = components;
     loads.replicas_changed(sim, cpu_shares, now, workload);
     usages.replicas_changed(sim, metrics, now, workload);
     prometheus.replicas_changed(sim, loads, workload);

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::actor_events::ActorEvent;
-use super::context::Context;
+use super::components::Components;
 use super::dispatch::settle;
 use super::job_loop::ScaledJobs;
 use super::node_autoscaler::take_up_node;
@@ -60,21 +60,21 @@ struct FoundJob {
 }
 
 /// Nodes and pods are taken up.
-pub(super) fn take_up(context: &mut Context<'_>, now: SimTime) {
-    let setup = context.setup;
+pub(super) fn take_up(components: &mut Components<'_>, now: SimTime) {
+    let setup = components.sim.setup;
     let Some(initial) = &setup.initial else { return };
     // The pods of a trace that are there from the start are among those that have their nodes.
-    pod_trace::step(&mut context.sim, &mut context.pod_trace, now);
-    settle(context, now);
+    pod_trace::step(&mut components.sim, &mut components.pod_trace, now);
+    settle(components, now);
     let workloads =
-        context.world.workloads().map(|(id, workload)| ((workload.kind.as_str(), workload.name), id)).collect();
-    let mut owners = Owners { by_hand: pods_by_hand(context), workloads, jobs: BTreeMap::new() };
+        components.sim.world.workloads().map(|(id, workload)| ((workload.kind.as_str(), workload.name), id)).collect();
+    let mut owners = Owners { by_hand: pods_by_hand(&components.sim), workloads, jobs: BTreeMap::new() };
     for &job in &initial.jobs {
         if let Some(workload) = maker_of(&owners, job) {
             find_job(
-                &mut context.sim,
-                &mut context.controllers,
-                &mut context.jobs,
+                &mut components.sim,
+                &mut components.controllers,
+                &mut components.jobs,
                 now,
                 &mut owners,
                 workload,
@@ -82,56 +82,56 @@ pub(super) fn take_up(context: &mut Context<'_>, now: SimTime) {
             );
         }
     }
-    let nodes: Vec<NodeId> = initial.nodes.iter().map(|node| find_node(context, now, initial, node)).collect();
-    settle(context, now);
+    let nodes: Vec<NodeId> = initial.nodes.iter().map(|node| find_node(components, now, initial, node)).collect();
+    settle(components, now);
     for (this_node, &node) in initial.nodes.iter().zip(&nodes) {
         for pod in &this_node.found.pods {
-            find_pod(context, now, initial, &mut owners, pod, node);
-            settle(context, now);
+            find_pod(components, now, initial, &mut owners, pod, node);
+            settle(components, now);
         }
     }
     for pod in &initial.waiting {
-        find_waiting(&mut context.sim, &mut context.controllers, &mut context.jobs, now, &mut owners, pod);
-        settle(context, now);
+        find_waiting(&mut components.sim, &mut components.controllers, &mut components.jobs, now, &mut owners, pod);
+        settle(components, now);
     }
     for (this_node, &node) in initial.nodes.iter().zip(&nodes) {
-        daemon_sets::node_found(&mut context.sim, &mut context.controllers, &mut context.vertical, now, node);
-        settle(context, now);
-        take_up_node(context, now, node, this_node.written.since(initial.seen), this_node.found.node.deleting);
-        settle(context, now);
+        daemon_sets::node_found(&mut components.sim, &mut components.controllers, &mut components.vertical, now, node);
+        settle(components, now);
+        take_up_node(components, now, node, this_node.written.since(initial.seen), this_node.found.node.deleting);
+        settle(components, now);
         let added = this_node.found.node.tainted.iter().map(|&(key, at)| (key, initial.instant(Some(at))));
         let added: Vec<_> = added.collect();
-        context.taint_evictions.node_found(&mut context.sim, now, node, &added);
+        components.taint_evictions.node_found(&mut components.sim, now, node, &added);
         if !this_node.found.node.ready {
-            context.darkness.node_found(&mut context.sim, now, node, &added);
+            components.darkness.node_found(&mut components.sim, now, node, &added);
         }
     }
-    context.node_groups.fill(&mut context.sim);
+    components.node_groups.fill(&mut components.sim);
 }
 
 /// A node is there, with its machine if one is known.
 fn find_node(
-    context: &mut Context<'_>,
+    components: &mut Components<'_>,
     now: SimTime,
     initial: &InitialPlan<'_>,
     initial_node: &InitialNode<'_>,
 ) -> NodeId {
     let node = &initial_node.found.node;
     let drawn = Some(names::of_found(initial_node.claim.unwrap_or(&node.name), &node.name));
-    let volumes = volumes_of(&context.sim, &context.node_templates, initial_node);
-    let next = context.sim.world.next_node();
-    let instance = initial_node.pool.and_then(|pool| context.sim.ec2.add_running(pool, next, &volumes, now));
-    if let (Some(id), Some(has_one)) = (instance, public_address(&context.node_templates, initial_node)) {
-        context.sim.ec2.set_public_address(id, has_one);
+    let volumes = volumes_of(&components.sim, &components.node_templates, initial_node);
+    let next = components.sim.world.next_node();
+    let instance = initial_node.pool.and_then(|pool| components.sim.ec2.add_running(pool, next, &volumes, now));
+    if let (Some(id), Some(has_one)) = (instance, public_address(&components.node_templates, initial_node)) {
+        components.sim.ec2.set_public_address(id, has_one);
     }
     let machine = instance.map(|id| {
-        let launched = context.sim.ec2.instance(id).clone();
+        let launched = components.sim.ec2.instance(id).clone();
         let (capacity, allocatable) = (node.capacity.clone(), node.allocatable.clone());
         // What its own labels say comes on top.
         let labels = (AmiFamily::AL2023, Labels::new());
-        node_life::launch_facts(context, (id, launched.pool, launched.rate), labels, capacity, allocatable)
+        node_life::launch_facts(&mut components.sim, (id, launched.pool, launched.rate), labels, capacity, allocatable)
     });
-    let id = context.sim.world.find_node(FoundNode {
+    let id = components.sim.world.find_node(FoundNode {
         new: NewNode { drawn, ..NewNode::called(node.name.clone(), initial_node.origin) },
         created: initial.instant(initial_node.created),
         machine,
@@ -143,18 +143,18 @@ fn find_node(
         ready: node.ready,
         initialized: initial_node.initialized,
     });
-    context.sim.world.describe_kubelet(id, context.sim.setup.policy.versions.kubernetes);
+    components.sim.world.describe_kubelet(id, components.sim.setup.policy.versions.kubernetes);
     if let (Some(instance), Some(pool)) = (instance, initial_node.pool) {
         let boot = BootTimes::default();
-        context.sim.set_machine(id, Machine { instance, boot });
+        components.sim.set_machine(id, Machine { instance, boot });
         if let Some(group) = initial_node.group {
-            context.sim.groups.adopt(group, instance);
+            components.sim.groups.adopt(group, instance);
         }
-        context.volumes.node_found(&context.sim, id, pool.instance_type);
-        context.publish(now, ActorEvent::InstanceLaunched(id, pool));
+        components.volumes.node_found(&components.sim, id, pool.instance_type);
+        components.sim.publish(ActorEvent::InstanceLaunched(id, pool));
     }
-    context.scheduler.node_changed(&mut context.sim, &mut context.volumes, now, id);
-    context.metrics.node_registered(&mut context.sim, id);
+    components.scheduler.node_changed(&mut components.sim, &mut components.volumes, now, id);
+    components.metrics.node_registered(&mut components.sim, id);
     id
 }
 
@@ -207,7 +207,7 @@ fn volumes_of(sim: &Sim<'_>, node_templates: &NodeTemplates, initial_node: &Init
 
 /// A pod is on its node.
 fn find_pod(
-    context: &mut Context<'_>,
+    components: &mut Components<'_>,
     now: SimTime,
     initial: &InitialPlan<'_>,
     owners: &mut Owners,
@@ -219,25 +219,31 @@ fn find_pod(
     let created = initial.instant(Some(pod.created));
     let id = match known_pod(owners, pod) {
         Some(id) => {
-            context.scheduler.forget(id);
+            components.scheduler.forget(id);
             id
         }
-        None => {
-            add_pod(&mut context.sim, &mut context.controllers, &mut context.jobs, (now, created), owners, pod, node)
-        }
+        None => add_pod(
+            &mut components.sim,
+            &mut components.controllers,
+            &mut components.jobs,
+            (now, created),
+            owners,
+            pod,
+            node,
+        ),
     };
-    context.world.place_found_pod(id, created, found);
-    context.fargate.pod_found(&context.sim, id, node);
-    context.scheduler.pod_found(&mut context.sim, &mut context.volumes, id, node, created);
-    context.volumes.pod_bound(&mut context.sim, now, id, node);
-    kubelet::found(&mut context.sim, &mut context.images, &mut context.volumes, now, id, found);
+    components.sim.world.place_found_pod(id, created, found);
+    components.fargate.pod_found(&components.sim, id, node);
+    components.scheduler.pod_found(&mut components.sim, &mut components.volumes, id, node, created);
+    components.volumes.pod_bound(&mut components.sim, now, id, node);
+    kubelet::found(&mut components.sim, &mut components.images, &mut components.volumes, now, id, found);
     if pod.deleting {
         // Somebody may have given it more or less time than its own, and some of that is over.
-        let whole = context.world.pod(id).spec.grace_period();
+        let whole = components.sim.world.pod(id).spec.grace_period();
         let left = pod.gone_by.map_or(whole, |at| initial.until(at));
-        kubelet::delete_within(&mut context.sim, now, id, left, false, "it was being deleted when the run began");
-    } else if is_of_ended_job(&context.controllers, owners, pod) {
-        kubelet::delete(&mut context.sim, now, id, false, "its Job has ended");
+        kubelet::delete_within(&mut components.sim, now, id, left, false, "it was being deleted when the run began");
+    } else if is_of_ended_job(&components.controllers, owners, pod) {
+        kubelet::delete(&mut components.sim, now, id, false, "its Job has ended");
     }
 }
 

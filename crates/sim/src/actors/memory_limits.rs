@@ -2,9 +2,9 @@
 //!
 //! Deviation: containers are checked every ten seconds. The other replicas serve the work of a killed container.
 
-use super::context::Context;
-use super::dispatch::settle;
 use super::event::{LoadEvent, class};
+use super::load_loop::Loads;
+use super::metrics_server::MetricsServer;
 use super::restarts;
 use super::restarts::BackOffs;
 use super::sim::Sim;
@@ -26,25 +26,28 @@ pub(super) fn begin(sim: &mut Sim<'_>) {
     }
 }
 
-/// Looks at the pods of one load.
-pub(super) fn check(context: &mut Context<'_>, now: SimTime, load: u32) {
-    context.queue.schedule_in(LOOK, class::MACHINES, LoadEvent::MemoryCheck(load));
-    let Some(workload) = context.loads.all.get(load as usize).and_then(|load| load.id) else { return };
-    for pod in context.world.workload(workload).pods.clone() {
-        let Context { sim, back_offs, metrics, loads, usages, vertical, .. } = context;
-        let state = sim.world.pod(pod);
-        if state.phase != PodPhase::Running || !state.is_active() {
-            continue;
-        }
-        usages.look_at_node_of(sim, pod);
-        if let Some((needed, limit)) = metrics.memory_and_limit(sim, loads, now, pod)
-            && needed > limit
-        {
-            kill_container(sim, back_offs, vertical, now, (pod, 0), needed, limit);
-            // The other replicas have the work of this one, and more memory in use, when it is their turn.
-            settle(context, now);
-        }
+/// The pods of one load, which are to be checked now, one after the other.
+pub(super) fn due(sim: &mut Sim<'_>, loads: &Loads, load: u32) -> Vec<PodId> {
+    sim.queue.schedule_in(LOOK, class::MACHINES, LoadEvent::MemoryCheck(load));
+    let workload = loads.all.get(load as usize).and_then(|load| load.id);
+    workload.map_or_else(Vec::new, |workload| sim.world.workload(workload).pods.clone())
+}
+
+/// The memory that a running pod needs for its requests, and its limit, where that is less.
+pub(super) fn over_limit(
+    sim: &mut Sim<'_>,
+    metrics: &mut MetricsServer,
+    loads: &mut Loads,
+    usages: &mut Usages,
+    now: SimTime,
+    pod: PodId,
+) -> Option<(i64, i64)> {
+    let state = sim.world.pod(pod);
+    if state.phase != PodPhase::Running || !state.is_active() {
+        return None;
     }
+    usages.look_at_node_of(sim, pod);
+    metrics.memory_and_limit(sim, loads, now, pod).filter(|(needed, limit)| needed > limit)
 }
 
 /// The memory that a pod uses by what the scenario states is held against the limits of its containers.
@@ -61,8 +64,8 @@ pub(super) fn look(
     }
 }
 
-/// The kernel kills a container, by its place in the pod, and its pod starts anew.
-fn kill_container(
+/// The kernel kills a container, by its place in the pod, and its pod starts again.
+pub(super) fn kill_container(
     sim: &mut Sim<'_>,
     back_offs: &mut BackOffs,
     vertical: &mut Vertical,

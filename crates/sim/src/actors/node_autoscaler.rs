@@ -5,7 +5,7 @@
 
 use super::actor_events::ActorEvent;
 use super::cluster_autoscaler::AutoscalerLoop;
-use super::context::Context;
+use super::components::Components;
 use super::event::AutoscalerEvent;
 use super::setup::{Autoscaler, Setup};
 use super::sim::Sim;
@@ -38,57 +38,65 @@ impl NodeAutoscaler {
     }
 
     /// Puts its first events on the queue.
-    pub(super) fn begin(self, context: &mut Context<'_>) {
+    pub(super) fn begin(self, components: &mut Components<'_>) {
         match self {
             Self::Static => {}
-            Self::Karpenter => karpenter::begin(&mut context.karpenter()),
-            Self::ClusterAutoscaler => cluster_autoscaler::begin(&mut context.sim, &mut context.cluster_autoscaler),
+            Self::Karpenter => karpenter::begin(&mut components.karpenter()),
+            Self::ClusterAutoscaler => {
+                cluster_autoscaler::begin(&mut components.sim, &mut components.cluster_autoscaler)
+            }
         }
     }
 }
 
 /// Lets one event happen.
-pub(super) fn handle(context: &mut Context<'_>, now: SimTime, event: AutoscalerEvent) {
+pub(super) fn handle(components: &mut Components<'_>, now: SimTime, event: AutoscalerEvent) {
     match event {
-        AutoscalerEvent::Karpenter(event) => karpenter::handle(&mut context.karpenter(), now, event),
+        AutoscalerEvent::Karpenter(event) => karpenter::handle(&mut components.karpenter(), now, event),
         AutoscalerEvent::ClusterAutoscaler(event) => {
-            let (sim, autoscaler, lists) = context.cluster_autoscaler();
+            let (sim, autoscaler, lists) = components.cluster_autoscaler();
             cluster_autoscaler::handle(sim, autoscaler, lists, now, event);
         }
     }
 }
 
 /// Tells it what it sees.
-pub(super) fn observe(context: &mut Context<'_>, now: SimTime, news: ActorEvent) {
-    match NodeAutoscaler::from_setup(context.setup) {
+pub(super) fn observe(components: &mut Components<'_>, now: SimTime, news: ActorEvent) {
+    match NodeAutoscaler::from_setup(components.sim.setup) {
         NodeAutoscaler::Static => {}
-        NodeAutoscaler::Karpenter => karpenter::observe(&mut context.karpenter(), now, news),
+        NodeAutoscaler::Karpenter => karpenter::observe(&mut components.karpenter(), now, news),
         NodeAutoscaler::ClusterAutoscaler => {
-            cluster_autoscaler::observe(&mut context.sim, &mut context.cluster_autoscaler, now, news)
+            cluster_autoscaler::observe(&mut components.sim, &mut components.cluster_autoscaler, now, news)
         }
     }
 }
 
 /// The instance of a node no longer exists; whether the autoscaler will notice that by itself and have the node removed.
-pub(super) fn instance_gone(context: &mut Context<'_>, now: SimTime, node: NodeId) -> bool {
-    match NodeAutoscaler::from_setup(context.setup) {
-        NodeAutoscaler::Karpenter => karpenter::instance_gone(&mut context.karpenter(), now, node),
+pub(super) fn instance_gone(components: &mut Components<'_>, now: SimTime, node: NodeId) -> bool {
+    match NodeAutoscaler::from_setup(components.sim.setup) {
+        NodeAutoscaler::Karpenter => karpenter::instance_gone(&mut components.karpenter(), now, node),
         NodeAutoscaler::Static | NodeAutoscaler::ClusterAutoscaler => false,
     }
 }
 
 /// It takes up a node that was there before the run began, with what is written down of it; one that is being deleted goes on its way.
-pub(super) fn take_up_node(context: &mut Context<'_>, now: SimTime, node: NodeId, written: Written, deleting: bool) {
-    if let NodeAutoscaler::Karpenter = NodeAutoscaler::from_setup(context.setup) {
-        karpenter::take_up_node(&mut context.karpenter(), now, node, written, deleting);
+pub(super) fn take_up_node(
+    components: &mut Components<'_>,
+    now: SimTime,
+    node: NodeId,
+    written: Written,
+    deleting: bool,
+) {
+    if let NodeAutoscaler::Karpenter = NodeAutoscaler::from_setup(components.sim.setup) {
+        karpenter::take_up_node(&mut components.karpenter(), now, node, written, deleting);
     }
 }
 
 /// A node class is applied.
-pub(super) fn replace_class(context: &mut Context<'_>, now: SimTime, class: &NodeClass) {
-    context.world.note(now, EventKind::ManifestApplied, None, format!("EC2NodeClass {}", class.name));
-    if let NodeAutoscaler::Karpenter = NodeAutoscaler::from_setup(context.setup) {
-        karpenter::replace_class(&mut context.karpenter(), now, class);
+pub(super) fn replace_class(components: &mut Components<'_>, now: SimTime, class: &NodeClass) {
+    components.sim.world.note(now, EventKind::ManifestApplied, None, format!("EC2NodeClass {}", class.name));
+    if let NodeAutoscaler::Karpenter = NodeAutoscaler::from_setup(components.sim.setup) {
+        karpenter::replace_class(&mut components.karpenter(), now, class);
     }
 }
 
@@ -106,53 +114,53 @@ pub(super) fn replace_ranks(
 }
 
 /// Namespaces are labelled otherwise.
-pub(super) fn replace_namespaces(context: &mut Context<'_>, now: SimTime) {
-    match NodeAutoscaler::from_setup(context.setup) {
+pub(super) fn replace_namespaces(components: &mut Components<'_>, now: SimTime) {
+    match NodeAutoscaler::from_setup(components.sim.setup) {
         // The Cluster Autoscaler lists them at each iteration.
         NodeAutoscaler::Static | NodeAutoscaler::ClusterAutoscaler => {}
         NodeAutoscaler::Karpenter => {
-            let all = context.namespaces.to_vec();
-            karpenter::replace_namespaces(&mut context.karpenter(), now, all);
+            let all = components.namespaces.to_vec();
+            karpenter::replace_namespaces(&mut components.karpenter(), now, all);
         }
     }
 }
 
 /// A NodePool is deleted; whether there is one.
-pub(super) fn delete_pool(context: &mut Context<'_>, now: SimTime, name: Symbol) -> bool {
-    let known = context.setup.node_pools.iter().any(|pool| pool.name == name);
-    if let (true, NodeAutoscaler::Karpenter) = (known, NodeAutoscaler::from_setup(context.setup)) {
-        karpenter::delete_pool(&mut context.karpenter(), now, name);
+pub(super) fn delete_pool(components: &mut Components<'_>, now: SimTime, name: Symbol) -> bool {
+    let known = components.sim.setup.node_pools.iter().any(|pool| pool.name == name);
+    if let (true, NodeAutoscaler::Karpenter) = (known, NodeAutoscaler::from_setup(components.sim.setup)) {
+        karpenter::delete_pool(&mut components.karpenter(), now, name);
         return true;
     }
     false
 }
 
 /// A NodeClaim or its node is deleted: whoever launched it has a finalizer on both. Whether anybody has.
-pub(super) fn delete_claim(context: &mut Context<'_>, now: SimTime, node: NodeId) -> bool {
-    let of_pool = matches!(context.world.node(node).origin, NodeOrigin::NodePool(_));
-    let has_finalizer = of_pool && NodeAutoscaler::from_setup(context.setup) == NodeAutoscaler::Karpenter;
+pub(super) fn delete_claim(components: &mut Components<'_>, now: SimTime, node: NodeId) -> bool {
+    let of_pool = matches!(components.sim.world.node(node).origin, NodeOrigin::NodePool(_));
+    let has_finalizer = of_pool && NodeAutoscaler::from_setup(components.sim.setup) == NodeAutoscaler::Karpenter;
     if has_finalizer {
-        karpenter::delete_claim(&mut context.karpenter(), now, node);
+        karpenter::delete_claim(&mut components.karpenter(), now, node);
     }
     has_finalizer
 }
 
 /// A NodePool is applied.
-pub(super) fn replace_pool(context: &mut Context<'_>, now: SimTime, pool: &NodePool) {
-    context.world.note(now, EventKind::ManifestApplied, None, format!("NodePool {}", pool.name));
-    if let NodeAutoscaler::Karpenter = NodeAutoscaler::from_setup(context.setup) {
-        karpenter::replace_pool(&mut context.karpenter(), now, pool);
+pub(super) fn replace_pool(components: &mut Components<'_>, now: SimTime, pool: &NodePool) {
+    components.sim.world.note(now, EventKind::ManifestApplied, None, format!("NodePool {}", pool.name));
+    if let NodeAutoscaler::Karpenter = NodeAutoscaler::from_setup(components.sim.setup) {
+        karpenter::replace_pool(&mut components.karpenter(), now, pool);
     }
 }
 
 /// NodeOverlays are applied.
-pub(super) fn replace_overlays(context: &mut Context<'_>, now: SimTime, overlays: &[NodeOverlay]) {
-    context.world.note(now, EventKind::ManifestApplied, None, "NodeOverlays");
-    karpenter::replace_overlays(&mut context.karpenter(), now, overlays);
+pub(super) fn replace_overlays(components: &mut Components<'_>, now: SimTime, overlays: &[NodeOverlay]) {
+    components.sim.world.note(now, EventKind::ManifestApplied, None, "NodeOverlays");
+    karpenter::replace_overlays(&mut components.karpenter(), now, overlays);
 }
 
 /// CapacityBuffers are applied.
-pub(super) fn replace_buffers(context: &mut Context<'_>, now: SimTime, buffers: &[Buffer]) {
-    context.world.note(now, EventKind::ManifestApplied, None, "CapacityBuffers");
-    karpenter::replace_buffers(&mut context.karpenter(), now, buffers);
+pub(super) fn replace_buffers(components: &mut Components<'_>, now: SimTime, buffers: &[Buffer]) {
+    components.sim.world.note(now, EventKind::ManifestApplied, None, "CapacityBuffers");
+    karpenter::replace_buffers(&mut components.karpenter(), now, buffers);
 }

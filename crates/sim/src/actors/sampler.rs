@@ -2,16 +2,33 @@
 
 use std::collections::BTreeSet;
 
-use super::context::Context;
 use super::event::{Event, class};
+use super::job_loop::ScaledJobs;
 use super::load_loop::Loads;
 use super::metrics_server::MetricsServer;
 use super::queue_loop::Queues;
+use super::replica_loop::ReplicaLoops;
 use super::sim::Sim;
+use super::workload_controllers::Controllers;
 use crate::cluster::{NodeOrigin, NodePhase};
 use crate::domain::workload::ObjectName;
 use crate::domain::{ResourceName, SimTime, WorkloadId, well_known};
 use crate::world::record::{BudgetSample, Meter, Sample, WorkloadKind, WorkloadSample};
+
+/// What a sample is taken of.
+pub(super) struct Sampling<'c, 's> {
+    pub(super) sim: &'c mut Sim<'s>,
+    pub(super) controllers: &'c Controllers,
+    pub(super) jobs: &'c ScaledJobs<'s>,
+    pub(super) autoscalers: &'c ReplicaLoops<'s>,
+    pub(super) metrics: &'c MetricsServer,
+    pub(super) loads: &'c mut Loads,
+    pub(super) queues: &'c mut Queues,
+    /// Nodes that each reason of Karpenter's disruption may take.
+    pub(super) nodes_eligible: [u32; 3],
+    /// Nodes that the Cluster Autoscaler does not need.
+    pub(super) nodes_unneeded: u32,
+}
 
 /// The first sample is taken at the start.
 pub(super) fn begin(sim: &mut Sim<'_>) {
@@ -19,33 +36,33 @@ pub(super) fn begin(sim: &mut Sim<'_>) {
 }
 
 /// Takes one sample.
-pub(super) fn sample(context: &mut Context<'_>, now: SimTime) {
-    context.sim.queue.schedule_in(context.sim.setup.sample_interval, class::SAMPLES, Event::Sample);
-    let sample = take(context, now);
-    context.sim.world.note_sample(sample);
+pub(super) fn sample(cluster: &mut Sampling<'_, '_>, now: SimTime) {
+    cluster.sim.queue.schedule_in(cluster.sim.setup.sample_interval, class::SAMPLES, Event::Sample);
+    let sample = take(cluster, now);
+    cluster.sim.world.note_sample(sample);
 }
 
 /// The cluster as it is.
-pub(super) fn take(context: &mut Context<'_>, now: SimTime) -> Sample {
-    for load in &mut context.loads.all {
+pub(super) fn take(cluster: &mut Sampling<'_, '_>, now: SimTime) -> Sample {
+    for load in &mut cluster.loads.all {
         load.model.advance(now);
     }
-    let counts = context.world.counts();
+    let counts = cluster.sim.world.counts();
     let mut sample = Sample {
         at: now,
         pods_pending: counts.pending,
         pods_starting: counts.starting,
         pods_ready: counts.ready,
-        nodes_eligible: context.karpenter.eligible(),
-        nodes_unneeded: context.cluster_autoscaler.unneeded(),
+        nodes_eligible: cluster.nodes_eligible,
+        nodes_unneeded: cluster.nodes_unneeded,
         ..Sample::default()
     };
-    for id in context.world.live_nodes().to_vec() {
-        let node = context.world.node(id);
-        let machine = context.machine(id).map(|machine| context.ec2.instance(machine.instance).pool);
+    for id in cluster.sim.world.live_nodes().to_vec() {
+        let node = cluster.sim.world.node(id);
+        let machine = cluster.sim.machine(id).map(|machine| cluster.sim.ec2.instance(machine.instance).pool);
         if !node.ready {
             // One that was Ready before has not to start: it is lost.
-            let is_new = context.world.record().nodes[id.index()].ready.is_none();
+            let is_new = cluster.sim.world.record().nodes[id.index()].ready.is_none();
             sample.nodes_starting += u32::from(node.phase < NodePhase::Terminating && is_new);
             continue;
         }
@@ -61,28 +78,29 @@ pub(super) fn take(context: &mut Context<'_>, now: SimTime) -> Sample {
         sample.memory_requested_bytes += node.requested.memory_bytes();
         sample.memory_allocatable_bytes += node.allocatable.memory_bytes();
     }
-    let scalable: Vec<WorkloadId> = context
+    let scalable: Vec<WorkloadId> = cluster
+        .sim
         .world
         .workloads()
         .filter(|(_, workload)| workload.kind != WorkloadKind::DaemonSet)
         .map(|(id, _)| id)
         .collect();
-    for queue in &mut context.queues.all {
+    for queue in &mut cluster.queues.all {
         queue.queue.advance(now);
     }
-    sample.queues = context.queues.all.iter().map(super::queue_loop::QueueLoop::sample).collect();
-    sample.metrics.reserve(context.autoscalers.all.len());
-    for autoscaler in &context.autoscalers.all {
+    sample.queues = cluster.queues.all.iter().map(super::queue_loop::QueueLoop::sample).collect();
+    sample.metrics.reserve(cluster.autoscalers.all.len());
+    for autoscaler in &cluster.autoscalers.all {
         sample.metrics.extend_from_slice(autoscaler.samples());
     }
-    if context.setup.keeps_meters {
-        sample.meters = metered(&context.loads, &context.queues)
+    if cluster.sim.setup.keeps_meters {
+        sample.meters = metered(cluster.loads, cluster.queues)
             .into_iter()
-            .map(|id| meter(&context.sim, &context.metrics, &context.loads, now, id))
+            .map(|id| meter(cluster.sim, cluster.metrics, cluster.loads, now, id))
             .collect();
     }
-    sample.budgets = budgets(&context.sim);
-    sample.workloads = scalable.into_iter().map(|id| workload_sample(context, now, id)).collect();
+    sample.budgets = budgets(cluster.sim);
+    sample.workloads = scalable.into_iter().map(|id| workload_sample(cluster, now, id)).collect();
     sample
 }
 
@@ -119,16 +137,16 @@ fn budgets(sim: &Sim<'_>) -> Vec<BudgetSample> {
     sample.collect()
 }
 
-fn workload_sample(context: &mut Context<'_>, now: SimTime, id: WorkloadId) -> WorkloadSample {
-    let of_jobs = context.controllers.job_pods_wanted(&context.sim, id).or_else(|| context.jobs.pods_wanted(id));
-    let workload = context.sim.world.workload(id);
-    let mut load = context.loads.of.indices(id).first().and_then(|&load| context.loads.all.get_mut(load));
+fn workload_sample(cluster: &mut Sampling<'_, '_>, now: SimTime, id: WorkloadId) -> WorkloadSample {
+    let of_jobs = cluster.controllers.job_pods_wanted(cluster.sim, id).or_else(|| cluster.jobs.pods_wanted(id));
+    let workload = cluster.sim.world.workload(id);
+    let mut load = cluster.loads.of.indices(id).first().and_then(|&load| cluster.loads.all.get_mut(load));
     let response = load.as_mut().and_then(|load| load.response_seconds());
     let cpu_used_milli = load.as_mut().map_or(0.0, |load| load.cpu_used_milli(now));
     let load = load.as_deref();
     let queued_cpu: i64 =
-        context.queues.all.iter().filter(|queue| queue.id == Some(id)).map(|queue| queue.cpu_rate()).sum();
-    let beside = queued_cpu + context.metrics.usage_rate(id);
+        cluster.queues.all.iter().filter(|queue| queue.id == Some(id)).map(|queue| queue.cpu_rate()).sum();
+    let beside = queued_cpu + cluster.metrics.usage_rate(id);
     WorkloadSample {
         workload: id,
         // Of Jobs a workload counts the Jobs, and not their pods.

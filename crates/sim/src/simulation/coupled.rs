@@ -84,14 +84,14 @@ fn resolved<'s>(member: &Member<'s>, catalog: &Catalog) -> Result<(Setup<'s>, Ca
 /// A member about to start, whose demand is recorded.
 fn recording<'s>(setup: &'s Setup<'s>) -> Simulation<'s> {
     let mut simulation = Simulation::before_start(setup);
-    simulation.context.ec2.record_demand();
+    simulation.components.sim.ec2.record_demand();
     simulation
 }
 
 /// The result of a member whose simulation has ended.
 fn member_run(mut simulation: Simulation<'_>, member: &Member<'_>, warnings: Caveats) -> MemberRun {
-    let api = simulation.context.ec2.settings().api;
-    let demand = simulation.context.ec2.take_demand().unwrap_or_else(|| Demand::new(api));
+    let api = simulation.components.sim.ec2.settings().api;
+    let demand = simulation.components.sim.ec2.take_demand().unwrap_or_else(|| Demand::new(api));
     MemberRun { outcome: concluded(simulation, member.scenario, member.policy, warnings), demand }
 }
 
@@ -186,9 +186,9 @@ impl<'s> Clock<'s> {
         for (account, ranks) in members.values().enumerate() {
             for (number, &rank) in (0..).zip(ranks) {
                 account_of[rank] = account;
-                simulations[rank].context.ec2.set_cluster(number);
+                simulations[rank].components.sim.ec2.set_cluster(number);
             }
-            let limits = ranks.first().map(|&rank| simulations[rank].context.ec2.settings().api);
+            let limits = ranks.first().map(|&rank| simulations[rank].components.sim.ec2.settings().api);
             accounts.extend(limits.map(|limits| AccountUse::new(&limits, ranks.len() as u32)));
         }
         Self { simulations, account_of, accounts, pools: shares_pools.then(PoolUse::default) }
@@ -196,7 +196,7 @@ impl<'s> Clock<'s> {
 
     /// Gives a simulation what it shares, or takes it back.
     fn exchange(&mut self, rank: usize) {
-        let ec2 = &mut self.simulations[rank].context.ec2;
+        let ec2 = &mut self.simulations[rank].components.sim.ec2;
         ec2.exchange_account(&mut self.accounts[self.account_of[rank]]);
         if let Some(pools) = &mut self.pools {
             ec2.exchange_pools(pools);
@@ -210,7 +210,7 @@ impl<'s> Clock<'s> {
             self.exchange(rank);
             self.simulations[rank].begin();
             self.exchange(rank);
-            let first = self.simulations[rank].context.queue.next_time();
+            let first = self.simulations[rank].components.sim.queue.next_time();
             waiting.extend(first.map(|at| Reverse((at, rank))));
         }
         let mut events: u64 = 0;
@@ -241,7 +241,7 @@ impl<'s> Clock<'s> {
                 progress(now)?;
             }
             *events += 1;
-            let next = simulation.context.queue.next_time();
+            let next = simulation.components.sim.queue.next_time();
             if next.is_some_and(|next| other.is_some_and(|other| other < (next, rank))) {
                 return ControlFlow::Continue(next);
             }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::actors::Context;
-use crate::actors::inquiry::{self, DrainBlocker};
+use crate::actors::Sim;
+use crate::actors::inquiry::DrainBlocker;
 use crate::cluster::NodeOrigin;
 use crate::domain::workload::ObjectName;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
@@ -17,36 +17,38 @@ const TOLD_MAX: usize = 5;
 /// What keeps nodes of a NodePool, and pods of which workload where that is what to look at.
 type BlockedDrain = (Symbol, DrainBlocker, Option<ObjectName>);
 
-/// A sentence for each thing that keeps nodes of a NodePool from being drained as the run ends. It tells of no figure that depends on the
-/// seed, so that it stands once where many runs are compared.
-pub(super) fn stuck(context: &mut Context<'_>, end: SimTime) -> Vec<String> {
-    let nodes = context.world.record().nodes.iter().enumerate();
+/// Nodes of NodePools that have been draining for long at the end of the run, with their NodePools.
+pub(super) fn long(sim: &Sim<'_>, end: SimTime) -> Vec<(NodeId, Symbol)> {
+    let nodes = sim.world.record().nodes.iter().enumerate();
     let long =
         nodes.filter(|(_, facts)| facts.is_draining() && facts.deletion_requested.is_some_and(|at| end - at >= LONG));
     let of_pools = long.filter_map(|(index, facts)| match facts.origin {
         NodeOrigin::NodePool(pool) => Some((NodeId::from_index(index), pool)),
         NodeOrigin::NodeGroup(_) | NodeOrigin::Fargate(_) => None,
     });
-    let of_pools: Vec<(NodeId, Symbol)> = of_pools.collect();
-    let mut found: BTreeSet<BlockedDrain> = BTreeSet::new();
-    for (node, pool) in of_pools {
-        for (pod, keeper) in inquiry::kept(context, end, node) {
-            if keeper != DrainBlocker::Stops || stops_for_long(context, end, pod) {
-                let workload = context.world.workload(context.world.pod(pod).workload).name;
-                let workload = (!matches!(keeper, DrainBlocker::Budget(_))).then_some(workload);
-                found.insert((pool, keeper, workload));
-            }
-        }
-    }
-    found.iter().take(TOLD_MAX).map(|item| sentence(context, item)).collect()
+    of_pools.collect()
 }
 
-fn stops_for_long(context: &Context<'_>, end: SimTime, pod: PodId) -> bool {
-    let facts = context.world.record().pods.get(pod);
+/// A sentence for each thing that keeps nodes of a NodePool from being drained as the run ends; `kept` has the pods that keep a node of the
+/// NodePool. It tells of no figure that depends on the seed, so that it stands once where many runs are compared.
+pub(super) fn stuck(sim: &Sim<'_>, end: SimTime, kept: Vec<(Symbol, PodId, DrainBlocker)>) -> Vec<String> {
+    let mut found: BTreeSet<BlockedDrain> = BTreeSet::new();
+    for (pool, pod, keeper) in kept {
+        if keeper != DrainBlocker::Stops || stops_for_long(sim, end, pod) {
+            let workload = sim.world.workload(sim.world.pod(pod).workload).name;
+            let workload = (!matches!(keeper, DrainBlocker::Budget(_))).then_some(workload);
+            found.insert((pool, keeper, workload));
+        }
+    }
+    found.iter().take(TOLD_MAX).map(|item| sentence(sim, item)).collect()
+}
+
+fn stops_for_long(sim: &Sim<'_>, end: SimTime, pod: PodId) -> bool {
+    let facts = sim.world.record().pods.get(pod);
     facts.and_then(|facts| facts.deletion_requested).is_some_and(|asked| end - asked >= LONG)
 }
 
-fn sentence(context: &Context<'_>, (pool, keeper, workload): &BlockedDrain) -> String {
+fn sentence(sim: &Sim<'_>, (pool, keeper, workload): &BlockedDrain) -> String {
     let of = workload.map_or_else(String::new, |name| format!(" of {name}"));
     let (why, way_out) = match keeper {
         DrainBlocker::Budget(budget) => (
@@ -70,13 +72,13 @@ fn sentence(context: &Context<'_>, (pool, keeper, workload): &BlockedDrain) -> S
     };
     format!(
         "NodePool {pool}: at the end of the run a node has been draining for over 15 minutes and is still billed: {why}; {way_out}{}",
-        in_time(context, *pool)
+        in_time(sim, *pool)
     )
 }
 
 /// What ends a drain whatever keeps the pods, from Karpenter v1 on.
-fn in_time(context: &Context<'_>, pool: Symbol) -> String {
-    let setup = context.setup;
+fn in_time(sim: &Sim<'_>, pool: Symbol) -> String {
+    let setup = sim.setup;
     let stated = setup
         .node_pools
         .iter()

@@ -1,14 +1,15 @@
 //! Warnings about rollouts that stand still as a run ends: without them only the events tell.
 
-use crate::actors::{Context, inquiry};
+use crate::domain::Symbol;
+use crate::domain::workload::ObjectName;
 
 /// So many are told of.
 const TOLD_MAX: usize = 5;
 
-/// A sentence for each rollout that has made no progress for longer than its deadline. It tells of no figure that depends on the seed, so that
+/// A sentence for each rollout that has made no progress for longer than its deadline, by the name of its Deployment, with the claim that a
+/// new pod waits for. It tells of no figure that depends on the seed, so that
 /// it stands once where many runs are compared.
-pub(super) fn stalled(context: &Context<'_>) -> Vec<String> {
-    let mut found = inquiry::stalled_rollouts(context);
+pub(super) fn stalled(mut found: Vec<(ObjectName, Option<Symbol>)>) -> Vec<String> {
     found.sort_unstable();
     let sentence = |(name, claim)| {
         let why = match claim {

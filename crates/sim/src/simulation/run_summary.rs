@@ -7,8 +7,9 @@ use rayon::prelude::*;
 
 use super::usable_types::unpriced_types;
 use super::{ancillary_usage, control_plane, draining, no_effect, rollouts, unknown_load};
-use crate::actors::{Autoscaler, Context, QueuePlan, Setup, inquiry};
+use crate::actors::{Autoscaler, Components, QueuePlan, Setup, Sim, inquiry};
 use crate::catalog::{Price, PriceQuality};
+use crate::cloud::billing::network::Traffic;
 use crate::cloud::billing::{self, ManagedNodes, NonComputeUsage};
 use crate::cloud::settings::SpotPrices;
 use crate::cluster::NodeOrigin;
@@ -29,26 +30,26 @@ use nodecast_world::outcome::{
 
 /// Brings everything up to the end of the run and gathers the outcome.
 pub(super) fn conclude(
-    mut context: Context<'_>,
+    mut components: Components<'_>,
     scenario: &Scenario,
     policy: &PolicyVariant,
     mut warnings: Caveats,
     event_hash: u64,
 ) -> Outcome {
-    let end = SimTime::ZERO + context.setup.scenario.duration;
-    let duration = context.setup.scenario.duration;
-    let stuck = draining::stuck(&mut context, end);
-    let stalled = rollouts::stalled(&context);
-    let drifted = inquiry::drifted(&mut context, end);
-    let over_limits = over_attach_limits(&context);
-    crate::actors::end(&mut context, end);
-    let models = context.request_models(end);
+    let end = SimTime::ZERO + components.sim.setup.scenario.duration;
+    let duration = components.sim.setup.scenario.duration;
+    let stuck = stuck_drains(&mut components, end);
+    let stalled = rollouts::stalled(inquiry::stalled_rollouts(&components));
+    let drifted = inquiry::drifted(&mut components, end);
+    let over_limits = over_attach_limits(components.over_attach_limits());
+    crate::actors::end(&mut components, end);
+    let models = components.request_models(end);
     let answered: Vec<(WorkloadId, f64)> = models.iter().map(|(id, model)| (*id, model.completed())).collect();
     let short = short_of_cpu(&models, duration);
     let in_cores: Vec<WorkloadId> = in_cores(&models).collect();
     let requests = request_summaries(models);
     for (workload, seconds) in short {
-        let name = context.world.workload(workload).name;
+        let name = components.sim.world.workload(workload).name;
         warnings.add(
             &outcome::CPU_SHORTFALL,
             format!(
@@ -57,46 +58,54 @@ pub(super) fn conclude(
             ),
         );
     }
-    let in_cores: Vec<ObjectName> = in_cores.into_iter().map(|id| context.world.workload(id).name).collect();
-    let queues = queues(&mut context, end);
+    let in_cores: Vec<ObjectName> = in_cores.into_iter().map(|id| components.sim.world.workload(id).name).collect();
+    let queues = queues(&mut components, end);
     let into_hour = SimDuration::from_secs(scenario.start.as_second().rem_euclid(3_600));
     let non_compute = NonComputeUsage {
         into_hour,
-        traffic: ancillary_usage::traffic(&context, &answered, end),
-        disks: context.disks().to_vec(),
-        extended: ancillary_usage::extended_support(&context, end),
-        eks: ancillary_usage::eks_orders(&context),
-        surplus: context.credits_surplus(end),
-        managed: managed_nodes(&context, policy),
-        windows: windows_nodes(&context),
-        fargate: policy.fargate.is_some().then(|| (context.fargate_pods().to_vec(), context.fargate_prices())),
+        traffic: Traffic {
+            pulled: components.bytes_pulled(),
+            from_ecr: components.bytes_from_ecr(),
+            ..ancillary_usage::traffic(&components.sim, &answered, end)
+        },
+        disks: components.disks().to_vec(),
+        extended: ancillary_usage::extended_support(&components.sim, end),
+        eks: ancillary_usage::eks_orders(&components.sim),
+        surplus: components.credits_surplus(end),
+        managed: managed_nodes(&components.sim, policy),
+        windows: windows_nodes(&components.sim),
+        fargate: policy
+            .fargate
+            .is_some()
+            .then(|| (components.fargate_pods().to_vec(), components.sim.fargate_prices())),
     };
-    let bill = billing::bill(&mut context.ec2, end, &non_compute);
-    let surcharge = ancillary_usage::without_surcharge(&context, &non_compute.extended);
+    let bill = billing::bill(&mut components.sim.ec2, end, &non_compute);
+    let surcharge = ancillary_usage::without_surcharge(&components.sim, &non_compute.extended);
     surcharge.into_iter().for_each(|text| warnings.add(&outcome::CONTROL_PLANE_SURCHARGE, text));
-    ancillary_usage::support_dates(&context, &non_compute.extended)
+    ancillary_usage::support_dates(&components.sim, &non_compute.extended)
         .into_iter()
         .for_each(|text| warnings.add(&outcome::SUPPORT_DATES, text));
-    ancillary_usage::capabilities_without_items(&context, &non_compute.eks)
+    ancillary_usage::capabilities_without_items(&components.sim, &non_compute.eks)
         .into_iter()
         .for_each(|text| warnings.add(&outcome::CAPABILITY_ITEMS, text));
-    ancillary_usage::capability_prices(&context, &non_compute.eks)
+    ancillary_usage::capability_prices(&components.sim, &non_compute.eks)
         .into_iter()
         .for_each(|text| warnings.add(&outcome::CAPABILITY_PRICES, text));
-    ancillary_usage::not_billed(&context, &bill)
+    ancillary_usage::not_billed(&components.sim, &bill)
         .into_iter()
         .for_each(|text| warnings.add(&outcome::PRICES_NOT_KNOWN, text));
-    unknown_load::traffic(&context, in_cores.len(), end)
+    unknown_load::traffic(&components.sim, in_cores.len(), end)
         .into_iter()
         .for_each(|text| warnings.add(&outcome::TRAFFIC_NOT_KNOWN, text));
     unknown_load::smooth(scenario).into_iter().for_each(|text| warnings.add(&outcome::SMOOTH_LOAD, text));
-    let about = about(&context, scenario, policy);
+    let about = about(&components.sim, scenario, policy);
     let static_pools: Vec<Symbol> =
-        context.setup.node_pools.iter().filter(|pool| pool.replicas.is_some()).map(|pool| pool.name).collect();
-    let objects = Objects { loads_in_cores: in_cores, ..objects(&context, policy) };
-    let (limits, autoscalers) = (context.client_limits(), context.autoscaler_passes());
-    let scheduler = context.scheduler_rate();
-    let mut record = context.sim.world.into_record(end);
+        components.sim.setup.node_pools.iter().filter(|pool| pool.replicas.is_some()).map(|pool| pool.name).collect();
+    let objects =
+        Objects { loads_in_cores: in_cores, ..objects(components.sim.setup, components.replica_autoscalers(), policy) };
+    let (limits, autoscalers) = (components.client_limits(), components.autoscaler_passes());
+    let scheduler = components.scheduler_rate();
+    let mut record = components.sim.world.into_record(end);
     record.controllers.limits = limits;
     record.controllers.autoscalers = autoscalers;
     record.controllers.scheduler = scheduler;
@@ -114,9 +123,9 @@ pub(super) fn conclude(
         .for_each(|text| warnings.add(&outcome::STATIC_POOL_CLAIMS, text));
     stuck.into_iter().for_each(|text| warnings.add(&outcome::NODE_STILL_DRAINING, text));
     stalled.into_iter().for_each(|text| warnings.add(&outcome::ROLLOUT_STALLED, text));
-    let busy = busy_controllers(&record.controllers, context.sim.setup.scenario.duration);
+    let busy = busy_controllers(&record.controllers, components.sim.setup.scenario.duration);
     busy.into_iter().for_each(|text| warnings.add(&outcome::BUSY_CONTROLLER, text));
-    let held = control_plane::held(context.sim.setup, &record.controllers);
+    let held = control_plane::held(components.sim.setup, &record.controllers);
     held.into_iter().for_each(|text| warnings.add(&outcome::CLIENT_LIMIT, text));
     let instants: Vec<SimTime> = record.samples.iter().map(|sample| sample.at).collect();
     for (sample, spent) in record.samples.iter_mut().zip(billing::over_time(&bill, &instants, end)) {
@@ -128,9 +137,17 @@ pub(super) fn conclude(
     Outcome { about, record, bill, requests, queues, objects, warnings, event_hash }
 }
 
+/// What keeps nodes from being drained.
+fn stuck_drains(components: &mut Components<'_>, end: SimTime) -> Vec<String> {
+    let mut kept = Vec::new();
+    for (node, pool) in draining::long(&components.sim, end) {
+        kept.extend(inquiry::kept(components, end, node).into_iter().map(|(pod, keeper)| (pool, pod, keeper)));
+    }
+    draining::stuck(&components.sim, end, kept)
+}
+
 /// A warning where pods were bound to nodes that do not attach their volumes.
-fn over_attach_limits(context: &Context<'_>) -> Option<String> {
-    let (pods, nodes) = context.over_attach_limits();
+fn over_attach_limits((pods, nodes): (usize, usize)) -> Option<String> {
     (pods > 0).then(|| {
         format!(
             "attach limit passed: kube-scheduler bound {} to {} before the EBS CSI driver there had reported the limit. Such a pod stays in \
@@ -155,21 +172,21 @@ fn pressed(record: &Record) -> Option<String> {
 }
 
 /// The nodes that AWS manages, with what it takes for that.
-fn managed_nodes(context: &Context<'_>, policy: &PolicyVariant) -> ManagedNodes {
+fn managed_nodes(sim: &Sim<'_>, policy: &PolicyVariant) -> ManagedNodes {
     let Some(auto_mode) = &policy.auto_mode else { return ManagedNodes::default() };
-    let is_managed = |node: &NodeId| matches!(context.world.node(*node).origin, NodeOrigin::NodePool(_));
-    let nodes = context.ec2.instances().iter().map(|instance| instance.node);
+    let is_managed = |node: &NodeId| matches!(sim.world.node(*node).origin, NodeOrigin::NodePool(_));
+    let nodes = sim.ec2.instances().iter().map(|instance| instance.node);
     ManagedNodes {
         shares: auto_mode.shares.clone(),
         nodes: nodes.filter(is_managed).collect(),
-        epoch: context.setup.scenario.start.as_second(),
+        epoch: sim.setup.scenario.start.as_second(),
     }
 }
 
 /// Nodes of instances that run Windows.
-fn windows_nodes(context: &Context<'_>) -> BTreeSet<NodeId> {
-    let has_windows = |node: &NodeId| context.world.node(*node).labels.get(well_known::OS) == Some(well_known::WINDOWS);
-    context.ec2.instances().iter().map(|instance| instance.node).filter(has_windows).collect()
+fn windows_nodes(sim: &Sim<'_>) -> BTreeSet<NodeId> {
+    let has_windows = |node: &NodeId| sim.world.node(*node).labels.get(well_known::OS) == Some(well_known::WINDOWS);
+    sim.ec2.instances().iter().map(|instance| instance.node).filter(has_windows).collect()
 }
 
 /// A warning for each loop that was busy for more than half of the time, or was cut short by a limit.
@@ -196,8 +213,8 @@ fn busy_controllers(loops: &ControllerLoops, duration: SimDuration) -> Vec<Strin
 }
 
 /// What was simulated, in the words of the report.
-fn about(context: &Context<'_>, scenario: &Scenario, policy: &PolicyVariant) -> About {
-    let setup = context.setup;
+fn about(sim: &Sim<'_>, scenario: &Scenario, policy: &PolicyVariant) -> About {
+    let setup = sim.setup;
     About {
         scenario: scenario.name.clone(),
         policy: policy.name.clone(),
@@ -216,7 +233,7 @@ fn about(context: &Context<'_>, scenario: &Scenario, policy: &PolicyVariant) -> 
             .chain(&scenario.prices)
             .map(|input| InputHash { path: input.path.clone(), sha256: input.sha256.clone() })
             .collect(),
-        price_date: price_date(context),
+        price_date: price_date(sim),
         assumptions: scenario
             .assumptions
             .iter()
@@ -224,10 +241,10 @@ fn about(context: &Context<'_>, scenario: &Scenario, policy: &PolicyVariant) -> 
             .chain(scenario.calibrated.iter().flat_map(Calibrated::assumptions))
             .chain(setup.scenario.ec2.cloud.assumptions())
             .chain(unpriced(setup))
-            .chain(ancillary_usage::unsupported(context))
-            .chain(ancillary_usage::through_balancers(context).filter(|_| !unknown_load::is_all_in_cores(scenario)))
+            .chain(ancillary_usage::unsupported(sim))
+            .chain(ancillary_usage::through_balancers(sim).filter(|_| !unknown_load::is_all_in_cores(scenario)))
             .chain(of_auto_mode(setup))
-            .chain(of_fargate(context))
+            .chain(of_fargate(sim))
             .collect(),
         costs_of_assumptions: scenario.assumptions.iter().map(|assumption| assumption.cost_of.clone()).collect(),
         calibration: scenario.calibrated.clone(),
@@ -245,8 +262,11 @@ fn about(context: &Context<'_>, scenario: &Scenario, policy: &PolicyVariant) -> 
 }
 
 /// What was configured.
-fn objects(context: &Context<'_>, policy: &PolicyVariant) -> Objects {
-    let setup = context.setup;
+fn objects<'a>(
+    setup: &Setup<'_>,
+    autoscalers: impl Iterator<Item = (&'a HorizontalPodAutoscaler, WorkloadId)>,
+    policy: &PolicyVariant,
+) -> Objects {
     let karpenter = matches!(setup.autoscaler, Autoscaler::Karpenter(_));
     let autoscaler = |(spec, workload): (&HorizontalPodAutoscaler, WorkloadId)| ReplicaAutoscaler {
         name: ObjectName { namespace: spec.namespace, name: spec.name },
@@ -262,7 +282,7 @@ fn objects(context: &Context<'_>, policy: &PolicyVariant) -> Objects {
             && Behaviour::for_release(setup.policy.versions.karpenter).reads_notices,
         node_pools: setup.node_pools.clone(),
         node_groups: setup.policy.manifests.node_groups.clone(),
-        replica_autoscalers: context.replica_autoscalers().map(autoscaler).collect(),
+        replica_autoscalers: autoscalers.map(autoscaler).collect(),
         loads_in_cores: Vec::new(),
     }
 }
@@ -276,10 +296,10 @@ fn of_auto_mode(setup: &Setup<'_>) -> Option<String> {
 }
 
 /// What is assumed of Fargate.
-fn of_fargate(context: &Context<'_>) -> Option<String> {
-    let settings = context.setup.policy.fargate.as_ref()?;
-    let region = &context.setup.region;
-    let priced = match context.fargate_prices().quality() {
+fn of_fargate(sim: &Sim<'_>) -> Option<String> {
+    let settings = sim.setup.policy.fargate.as_ref()?;
+    let region = &sim.setup.region;
+    let priced = match sim.fargate_prices().quality() {
         PriceQuality::Assumed if region.currency == Currency::Usd => {
             format!("; its price in {} is assumed", region.name)
         }
@@ -304,15 +324,15 @@ fn unpriced(setup: &Setup<'_>) -> Option<String> {
 
 /// The dates of the prices of what was launched: On-Demand ones, whatever the capacity type, and those of the pools where Spot
 /// was bought at the level of the price data.
-fn price_date(context: &Context<'_>) -> String {
-    let region = &context.setup.region;
-    let instances = || context.ec2.instances().iter();
+fn price_date(sim: &Sim<'_>) -> String {
+    let region = &sim.setup.region;
+    let instances = || sim.ec2.instances().iter();
     let on_demand = instances().filter_map(|instance| region.instance_type(instance.pool.instance_type)?.on_demand);
     let spot = instances().filter(|instance| instance.pool.capacity_type == well_known::SPOT).filter_map(|instance| {
         let zone = region.zone_index(instance.pool.zone)?;
         region.instance_type(instance.pool.instance_type)?.spot(zone)
     });
-    let follows_records = matches!(context.setup.scenario.ec2.cloud.prices, SpotPrices::Replay(_));
+    let follows_records = matches!(sim.setup.scenario.ec2.cloud.prices, SpotPrices::Replay(_));
     let [on_demand, spot] = [on_demand.collect::<Vec<Price>>(), spot.filter(|_| !follows_records).collect()]
         .map(|prices| prices.into_iter().map(|price| price.as_of.as_str()).collect::<BTreeSet<&str>>());
     match (on_demand.is_empty(), spot.is_empty()) {
@@ -391,8 +411,8 @@ fn request_summary(workload: WorkloadId, model: &RequestModel) -> RequestSummary
 }
 
 /// How the messages of every queue fared.
-fn queues(context: &mut Context<'_>, end: SimTime) -> Vec<QueueSummary> {
-    let setup = context.setup;
+fn queues(components: &mut Components<'_>, end: SimTime) -> Vec<QueueSummary> {
+    let setup = components.sim.setup;
     let summary = |(plan, queue): (&QueuePlan<'_>, &WorkQueue)| {
         let history = queue.history();
         QueueSummary {
@@ -409,7 +429,7 @@ fn queues(context: &mut Context<'_>, end: SimTime) -> Vec<QueueSummary> {
             longest_wait: history.longest_wait,
         }
     };
-    setup.queues.iter().zip(context.work_queues(end)).map(summary).collect()
+    setup.queues.iter().zip(components.work_queues(end)).map(summary).collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What an answer cannot know where load is CPU in cores: the transfer of its requests, and the bursts that a smooth curve lacks.
 
 use super::balancers;
-use crate::actors::Context;
+use crate::actors::Sim;
 use crate::cloud::billing::network::LoadBalancers;
 use crate::domain::words::counted;
 use crate::domain::{SimDuration, SimTime};
@@ -14,8 +14,8 @@ const SMOOTH: f64 = 0.1;
 
 /// A warning that names the transfer that is not in the bill of a run that ends at `end`: that of `in_cores` workloads of which nobody
 /// knows the requests, or of requests of which nobody knows the bytes.
-pub(super) fn traffic(context: &Context<'_>, in_cores: usize, end: SimTime) -> Option<String> {
-    let network = &context.setup.scenario.ec2.cloud.billing.network;
+pub(super) fn traffic(sim: &Sim<'_>, in_cores: usize, end: SimTime) -> Option<String> {
+    let network = &sim.setup.scenario.ec2.cloud.billing.network;
     let no_bytes = network.cross_zone.is_some_and(|cross_zone| cross_zone.bytes_per_request.is_none());
     let because = match in_cores {
         0 if !no_bytes => return None,
@@ -29,8 +29,8 @@ pub(super) fn traffic(context: &Context<'_>, in_cores: usize, end: SimTime) -> O
         stated.count.is_none() && (stated.milli_units.is_none() || no_bytes && stated.milli_units == Some(0))
     };
     let are_balanced = network.load_balancers.is_some_and(by_load)
-        && !balancers::of_run(context.setup.scenario, context.setup.policy, end).is_empty();
-    let unknown = match (context.setup.scenario.zones.len() > 1, are_balanced) {
+        && !balancers::of_run(sim.setup.scenario, sim.setup.policy, end).is_empty();
+    let unknown = match (sim.setup.scenario.zones.len() > 1, are_balanced) {
         (true, true) => "cross-zone transfer and capacity units of load balancers are",
         (true, false) => "cross-zone transfer is",
         (false, true) => "capacity units of load balancers are",

@@ -155,7 +155,7 @@ impl Inquiry<'_> {
 
     fn growth(&self, id: &str, decided: &Decided<'_>) -> Option<(SimTime, DecisionExplanation)> {
         let (mut run, at) = self.run_before(|record| record.events.len() > decided.first);
-        let answer = inquiry::scale_up(run.context_mut(), at, None)?;
+        let answer = inquiry::scale_up(run.components_mut(), at, None)?;
         let decision = DecisionExplanation {
             scale_up: Some(self.scale_up_figures(&answer)),
             ..self.group_explanation(id, "ScaleUp", "succeeded", decided)
@@ -168,7 +168,7 @@ impl Inquiry<'_> {
         let (mut run, at) = self.run_before(|record| record.events.len() > decided.first);
         let mut scale_down = Vec::new();
         for &node in &nodes {
-            let answer = inquiry::scale_down(run.context_mut(), at, node);
+            let answer = inquiry::scale_down(run.components_mut(), at, node);
             scale_down.extend(answer.map(|answer| self.scale_down_figures(node, &answer)));
         }
         let facts = |node: &NodeId| self.outcome.record.nodes.get(node.index());
@@ -225,7 +225,7 @@ impl Inquiry<'_> {
         let growths = self.growths();
         let index = growths.iter().position(|growth| growth.events[0].at == triggered.at)?;
         let (mut run, at) = self.run_before(|record| record.events.len() > growths[index].first);
-        let answer = inquiry::scale_up(run.context_mut(), at, Some(pod))?;
+        let answer = inquiry::scale_up(run.components_mut(), at, Some(pod))?;
         Some((format!("up{}", index + 1), at, self.scale_up_figures(&answer)))
     }
 

@@ -28,9 +28,9 @@ impl Inquiry<'_> {
             return Err(ExplainError::NotThere { kind: "node", name: name.to_owned(), at: self.when(at), help });
         }
         let mut run = self.run_to(at);
-        let answer = inquiry::node(run.context_mut(), at, node);
-        let scale_down = inquiry::scale_down(run.context_mut(), at, node);
-        let kept = inquiry::kept(run.context_mut(), at, node);
+        let answer = inquiry::node(run.components_mut(), at, node);
+        let scale_down = inquiry::scale_down(run.components_mut(), at, node);
+        let kept = inquiry::kept(run.components_mut(), at, node);
         let text = |symbol: Option<Symbol>| symbol.map(|symbol| symbol.to_string());
         let mut found = NodeExplanation {
             name: facts.name.clone(),
@@ -142,7 +142,7 @@ impl Inquiry<'_> {
         })?;
         let facts = &self.outcome.record.commands[id.0 as usize];
         let (mut run, at) = self.run_before(|record| record.commands.len() > id.0 as usize);
-        let removal = inquiry::removal(run.context_mut(), at, &facts.candidates, facts.reason);
+        let removal = inquiry::removal(run.components_mut(), at, &facts.candidates, facts.reason);
         let decision_figures = DecisionFigures::new(self.outcome, id, facts);
         let mut removal = removal.map(|removal| self.figures(&removal));
         let went = self.where_pods_went(&facts.candidates);
@@ -219,14 +219,14 @@ impl Inquiry<'_> {
             // Why a node that the run begins with was launched, no run tells.
             Some(_) if facts.found => (None, None),
             Some(node) => self.claim_of(pod, node).unzip(),
-            None => (None, inquiry::pod(run.context_mut(), now, pod)),
+            None => (None, inquiry::pod(run.components_mut(), now, pod)),
         };
         let (grown, groups) = match bound {
             Some(bound) => {
                 self.growth_for(pod, bound).map_or((None, None), |(id, at, item)| (Some((id, at)), Some(item)))
             }
             None => {
-                let answer = inquiry::scale_up(run.context_mut(), now, Some(pod));
+                let answer = inquiry::scale_up(run.components_mut(), now, Some(pod));
                 (None, answer.map(|answer| self.scale_up_figures(&answer)))
             }
         };
@@ -263,7 +263,7 @@ impl Inquiry<'_> {
             return None;
         }
         let (mut run, at) = self.run_before(|record| record.nodes.len() > node.index());
-        let answer = inquiry::pod(run.context_mut(), at, pod)?;
+        let answer = inquiry::pod(run.components_mut(), at, pod)?;
         matches!(answer.destination, Destination::New(_)).then_some((at, answer))
     }
 
@@ -304,7 +304,7 @@ impl Inquiry<'_> {
 
     /// What kube-scheduler says of every node.
     fn verdicts(&self, run: &crate::simulation::Simulation<'_>, pod: PodId) -> Vec<SchedulerFigures> {
-        let Some(evaluation) = inquiry::kube_scheduler(run.context(), pod) else { return Vec::new() };
+        let Some(evaluation) = inquiry::kube_scheduler(run.components(), pod) else { return Vec::new() };
         let version = self.setup.policy.versions.kubernetes;
         let nodes = evaluation.nodes.into_iter().map(|node| SchedulerFigures {
             node: self.node_name(node.node),

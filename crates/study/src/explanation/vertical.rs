@@ -57,7 +57,7 @@ impl Inquiry<'_> {
         let before_it_went = facts.deletion_requested.map(|asked| asked - SimDuration::from_micros(1));
         let at = before_it_went.map_or(until, |before| until.min(before)).max(facts.created);
         let mut run = self.run_to(at);
-        let answer = inquiry::vertical(run.context_mut(), at, pod)?;
+        let answer = inquiry::vertical(run.components_mut(), at, pod)?;
         let resources = answer.containers.iter().flat_map(resources).collect();
         Some(VerticalFigures {
             autoscaler: answer.name.to_string(),

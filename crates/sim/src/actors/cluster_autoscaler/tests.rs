@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::removal::{self, Chosen};
-use crate::actors::context::Context;
+use crate::actors::components::Components;
 use crate::actors::dispatch::settle;
 use crate::actors::setup::{Autoscaler, ClusterAutoscalerSettings, Setup};
 use crate::catalog::Catalog;
@@ -70,22 +70,22 @@ fn seconds(seconds: i64) -> SimTime {
     SimTime::ZERO + SimDuration::from_secs(seconds)
 }
 
-fn run_until(context: &mut Context<'_>, until: SimTime) {
-    while context.queue.next_time().is_some_and(|at| at <= until) {
-        let Some((now, event)) = context.queue.pop() else { return };
-        crate::actors::handle(context, now, event);
+fn run_until(components: &mut Components<'_>, until: SimTime) {
+    while components.sim.queue.next_time().is_some_and(|at| at <= until) {
+        let Some((now, event)) = components.sim.queue.pop() else { return };
+        crate::actors::handle(components, now, event);
     }
 }
 
-fn begin(context: &mut Context<'_>, at: SimTime, chosen: &[Chosen]) -> bool {
-    let (sim, autoscaler, _) = context.cluster_autoscaler();
+fn begin(components: &mut Components<'_>, at: SimTime, chosen: &[Chosen]) -> bool {
+    let (sim, autoscaler, _) = components.cluster_autoscaler();
     let began = removal::begin(sim, autoscaler, at, chosen);
-    settle(context, at);
+    settle(components, at);
     began
 }
 
-fn is_tainted(context: &Context<'_>, node: u32) -> bool {
-    context.world.node(NodeId(node)).taints.iter().any(|taint| taint.key.as_str() == TO_BE_DELETED)
+fn is_tainted(components: &Components<'_>, node: u32) -> bool {
+    components.sim.world.node(NodeId(node)).taints.iter().any(|taint| taint.key.as_str() == TO_BE_DELETED)
 }
 
 fn chosen(nodes: &[u32]) -> Vec<Chosen> {
@@ -97,17 +97,17 @@ fn chosen(nodes: &[u32]) -> Vec<Chosen> {
 fn failed_taint_keeps_all_nodes_of_batch() {
     let scenario = scenario("scale-down-unneeded-time: 30m");
     let setup = setup(&scenario);
-    let mut context = Context::new(&setup);
-    crate::actors::begin(&mut context);
-    run_until(&mut context, seconds(60));
-    context.world.terminate_instance(NodeId(1), seconds(60));
-    assert!(!begin(&mut context, seconds(60), &chosen(&[0, 1, 2])));
-    assert!(!is_tainted(&context, 0) && !is_tainted(&context, 2));
-    run_until(&mut context, seconds(120));
-    assert_eq!(context.world.node(NodeId(0)).phase, NodePhase::Registered);
-    assert!(context.cluster_autoscaler.removals.is_empty());
-    assert!(begin(&mut context, seconds(120), &chosen(&[0, 2])), "without it all goes well");
-    assert!(is_tainted(&context, 0) && is_tainted(&context, 2));
+    let mut components = Components::new(&setup);
+    crate::actors::begin(&mut components);
+    run_until(&mut components, seconds(60));
+    components.sim.world.terminate_instance(NodeId(1), seconds(60));
+    assert!(!begin(&mut components, seconds(60), &chosen(&[0, 1, 2])));
+    assert!(!is_tainted(&components, 0) && !is_tainted(&components, 2));
+    run_until(&mut components, seconds(120));
+    assert_eq!(components.sim.world.node(NodeId(0)).phase, NodePhase::Registered);
+    assert!(components.cluster_autoscaler.removals.is_empty());
+    assert!(begin(&mut components, seconds(120), &chosen(&[0, 2])), "without it all goes well");
+    assert!(is_tainted(&components, 0) && is_tainted(&components, 2));
 }
 
 /// K9.
@@ -117,17 +117,17 @@ fn annotation_delays_node_deletion_for_two_minutes() {
     let ended = |flags: &str, removed: Option<i64>| {
         let scenario = scenario(flags);
         let setup = setup(&scenario);
-        let mut context = Context::new(&setup);
-        crate::actors::begin(&mut context);
-        run_until(&mut context, seconds(60));
-        context.world.annotate_node(NodeId(0), delay, Some(Symbol::new("soon")));
-        assert!(begin(&mut context, seconds(60), &chosen(&[0])));
+        let mut components = Components::new(&setup);
+        crate::actors::begin(&mut components);
+        run_until(&mut components, seconds(60));
+        components.sim.world.annotate_node(NodeId(0), delay, Some(Symbol::new("soon")));
+        assert!(begin(&mut components, seconds(60), &chosen(&[0])));
         if let Some(removed) = removed {
-            run_until(&mut context, seconds(removed));
-            context.world.annotate_node(NodeId(0), delay, None);
+            run_until(&mut components, seconds(removed));
+            components.sim.world.annotate_node(NodeId(0), delay, None);
         }
-        run_until(&mut context, seconds(400));
-        context.world.record().nodes[0].terminating.map(SimTime::as_secs)
+        run_until(&mut components, seconds(400));
+        components.sim.world.record().nodes[0].terminating.map(SimTime::as_secs)
     };
     // The taint is watched for five seconds first.
     assert_eq!(ended("", None), Some(60 + 5 + 120));
@@ -140,10 +140,10 @@ fn iteration_ends_with_two_calls_about_status() {
     let calls = |flags: &str| {
         let scenario = scenario_with("", &format!("scale-down-enabled: false, scan-interval: 7s{flags}"));
         let setup = setup(&scenario);
-        let mut context = Context::new(&setup);
-        crate::actors::begin(&mut context);
-        run_until(&mut context, seconds(95));
-        let cluster_autoscaler = &context.cluster_autoscaler;
+        let mut components = Components::new(&setup);
+        crate::actors::begin(&mut components);
+        run_until(&mut components, seconds(95));
+        let cluster_autoscaler = &components.cluster_autoscaler;
         let [before, last] = cluster_autoscaler.starts;
         (cluster_autoscaler.call_limit().map(|limit| limit.used().calls), cluster_autoscaler.iterations, last - before)
     };
@@ -161,19 +161,19 @@ fn node_has_group_once_its_instance_was_listed() {
     let setup = setup(&scenario);
     let mut unknown = 0;
     for grows_at in [20, 35, 50, 65] {
-        let mut context = Context::new(&setup);
-        crate::actors::begin(&mut context);
-        run_until(&mut context, seconds(grows_at));
-        assert_eq!(context.cluster_autoscaler.groups.group_of(NodeId(2)), Some(0), "it is there from the start");
-        context.set_desired_capacity(seconds(grows_at), Symbol::new("workers"), 4, "test").unwrap();
-        settle(&mut context, seconds(grows_at));
+        let mut components = Components::new(&setup);
+        crate::actors::begin(&mut components);
+        run_until(&mut components, seconds(grows_at));
+        assert_eq!(components.cluster_autoscaler.groups.group_of(NodeId(2)), Some(0), "it is there from the start");
+        components.sim.set_desired_capacity(seconds(grows_at), Symbol::new("workers"), 4, "test").unwrap();
+        settle(&mut components, seconds(grows_at));
         let mut registered = None;
         for second in grows_at..grows_at + 240 {
-            run_until(&mut context, seconds(second));
-            let is_there = context.world.live_nodes().contains(&NodeId(3))
-                && context.world.node(NodeId(3)).phase == NodePhase::Registered;
+            run_until(&mut components, seconds(second));
+            let is_there = components.sim.world.live_nodes().contains(&NodeId(3))
+                && components.sim.world.node(NodeId(3)).phase == NodePhase::Registered;
             registered = registered.or(is_there.then_some(second));
-            let group = context.cluster_autoscaler.groups.group_of(NodeId(3));
+            let group = components.cluster_autoscaler.groups.group_of(NodeId(3));
             unknown += usize::from(is_there && group.is_none());
             assert!(registered.is_none_or(|since| second < since + 72) || group == Some(0));
         }
@@ -186,12 +186,12 @@ fn whole_seconds_begin_at_drawn_fraction() {
     let scenario = scenario("");
     let fraction = |seed| {
         let setup = Setup { seed, ..setup(&scenario) };
-        let context = Context::new(&setup);
+        let components = Components::new(&setup);
         let at = SimTime::ZERO + SimDuration::from_micros(61_234_567);
-        let whole = context.whole_seconds(at);
+        let whole = components.sim.whole_seconds(at);
         assert!(whole <= at && at - whole < SimDuration::from_secs(1));
-        assert_eq!(context.whole_seconds(whole), whole);
-        assert_eq!(context.whole_seconds(whole + SimDuration::from_micros(999_999)), whole);
+        assert_eq!(components.sim.whole_seconds(whole), whole);
+        assert_eq!(components.sim.whole_seconds(whole + SimDuration::from_micros(999_999)), whole);
         whole.as_micros().rem_euclid(1_000_000)
     };
     assert_ne!(fraction(1), fraction(2));

@@ -1,10 +1,8 @@
 //! All components of one simulation, and the state that they share.
 
 use std::collections::BTreeMap;
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use super::actor_events::ActorEvent;
 use super::cluster_autoscaler::{AutoscalerLoop, Lists};
 use super::cpu_shares::CpuShares;
 use super::fargate::Fargate;
@@ -23,6 +21,7 @@ use super::prometheus::Prometheus;
 use super::queue_loop::Queues;
 use super::replica_loop::{ReplicaLoops, Syncing};
 use super::restarts::BackOffs;
+use super::sampler::Sampling;
 use super::scheduler_loop::SchedulerLoop;
 use super::setup::Setup;
 use super::sim::Sim;
@@ -45,7 +44,7 @@ use crate::world::controller_loops::{AutoscalerPasses, LimitFacts};
 
 /// One running simulation.
 #[derive(Debug)]
-pub struct Context<'s> {
+pub struct Components<'s> {
     /// The state that all components share.
     pub sim: Sim<'s>,
     pub(super) scheduler: SchedulerLoop,
@@ -79,22 +78,7 @@ pub struct Context<'s> {
     pub(super) fargate: Fargate,
 }
 
-/// Glue reaches the shared state without naming it. This ends with the last function that takes a whole `Context`.
-impl<'s> Deref for Context<'s> {
-    type Target = Sim<'s>;
-
-    fn deref(&self) -> &Sim<'s> {
-        &self.sim
-    }
-}
-
-impl DerefMut for Context<'_> {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.sim
-    }
-}
-
-impl<'s> Context<'s> {
+impl<'s> Components<'s> {
     /// A simulation about to begin.
     pub fn new(setup: &'s Setup<'s>) -> Self {
         let sim = Sim::new(setup);
@@ -144,7 +128,7 @@ impl<'s> Context<'s> {
 
     /// What the limits of the API server's clients came to, where controllers take time.
     pub fn client_limits(&self) -> Vec<LimitFacts> {
-        let time = self.setup.policy.controller_time;
+        let time = self.sim.setup.policy.controller_time;
         let manager = time.controller_manager.map(|time| self.controllers.limits(time.calls));
         let scheduler = || {
             let (limit, rate) = self.scheduler.call_limit()?;
@@ -183,15 +167,17 @@ impl<'s> Context<'s> {
         Resizing { sim, vertical, controllers, cpu_shares, metrics, loads, usages }
     }
 
+    /// What a sample is taken of.
+    pub(super) fn sampling(&mut self) -> Sampling<'_, 's> {
+        let Self { sim, controllers, jobs, autoscalers, metrics, loads, queues, karpenter, cluster_autoscaler, .. } =
+            self;
+        let (nodes_eligible, nodes_unneeded) = (karpenter.eligible(), cluster_autoscaler.unneeded());
+        Sampling { sim, controllers, jobs, autoscalers, metrics, loads, queues, nodes_eligible, nodes_unneeded }
+    }
+
     /// Pods on Fargate, in order of their start.
     pub fn fargate_pods(&self) -> &[FargatePod] {
         self.fargate.lives()
-    }
-
-    /// Publishes what has become of a pod or a node, to all listeners at once. The cluster must have changed already.
-    pub(super) fn publish(&mut self, now: SimTime, news: ActorEvent) {
-        let _ = now;
-        self.sim.publish(news);
     }
 
     /// Every load's workload (once applied) and its queue, brought up to `now`.
