@@ -7,8 +7,8 @@
 
 use super::cluster_view::with_view;
 use super::io::{Action, Busy, Draw, LateTimer, ProposedCommand, ProposedNode, Stage, Timer};
-use super::multi_node_memory::{MultiNodeMemory, SearchAnswer, SearchInput};
 use super::queue::{self, Proposal};
+use super::search_memory::{LookInput, SearchAnswer, SearchMemory};
 use super::step::Step;
 use super::type_lists::LazyPacker;
 use super::{claims, pace, provisioning, validation};
@@ -19,7 +19,7 @@ use crate::disruption::{
 };
 use crate::packing::{PackingSetup, static_claim};
 use crate::release::CommandQueue;
-use nodecast_model::cluster::{NodeEnd, NodePhase};
+use nodecast_model::cluster::{Cluster, NodeEnd, NodePhase};
 use nodecast_model::domain::controller_time::{at_speed, work_within};
 use nodecast_model::domain::node_pool::DisruptionReason;
 use nodecast_model::domain::{CommandId, NodeId, PodId, SimDuration, SimTime};
@@ -46,7 +46,8 @@ pub(super) struct Loop {
     /// For each method the stamp with which it last found nothing.
     memos: [Option<u64>; METHODS_MAX],
     memory: Memory,
-    multi_node: MultiNodeMemory,
+    /// Of multi-node and single-node consolidation.
+    searches: [SearchMemory; 2],
     pub(super) survey: Survey,
     pub(super) waiting: Option<Waiting>,
     /// What a look came to whose time is not over.
@@ -328,21 +329,34 @@ fn look(
     open: &[Method],
 ) -> (Vec<(Method, Answer)>, Option<Proposals>) {
     let mut memory = std::mem::take(&mut step.karpenter.disruption.memory);
-    let mut last = std::mem::take(&mut step.karpenter.disruption.multi_node);
+    let mut searches = std::mem::take(&mut step.karpenter.disruption.searches);
     let mut survey = std::mem::take(&mut step.karpenter.disruption.survey);
     survey.clear_view();
     let unix_seconds = step.karpenter.settings.unix_seconds(now);
     let answered = with_view(step, now, pending, |setup, view, nodes| {
         let mut packer = step.karpenter.instance_types.packer(&step.karpenter.pools, setup);
         let asking = Asking { packer: Some(&mut packer), what_if: None };
-        let (memory, survey, last) = (&mut memory, &mut survey, &mut last);
-        let asked = open.contains(&Method::MultiNode);
-        let input = asked.then(|| SearchInput::new(step, now, &setup, (view, nodes), pending)).flatten();
+        let (memory, survey, searches) = (&mut memory, &mut survey, &mut searches);
+        let searched = open.contains(&Method::MultiNode) || open.contains(&Method::SingleNode);
+        let input = searched.then(|| LookInput::new(step, now, &setup, (view, nodes), pending)).flatten();
+        let searches = (step.cluster, searches);
         let counted: Vec<NodeCount> = (0..view.pools.len()).map(|pool| view.counted_nodes(pool)).collect();
         let limits = [Method::MultiNode, Method::SingleNode].map(|method| limit(step, method));
         let (counted, refused) = (&counted[..], &step.karpenter.disruption.refused[..]);
-        let mut inquiry =
-            Inquiry { view, nodes, setup, asking, survey, memory, last, input, counted, unix_seconds, limits, refused };
+        let mut inquiry = Inquiry {
+            view,
+            nodes,
+            setup,
+            asking,
+            survey,
+            memory,
+            searches,
+            input,
+            counted,
+            unix_seconds,
+            limits,
+            refused,
+        };
         let mut answers = Vec::new();
         for &method in open {
             let (answer, proposals) = inquiry.ask(method);
@@ -354,7 +368,7 @@ fn look(
         (answers, None)
     });
     step.karpenter.disruption.memory = memory;
-    step.karpenter.disruption.multi_node = last;
+    step.karpenter.disruption.searches = searches;
     step.karpenter.disruption.survey = survey;
     answered
 }
@@ -368,9 +382,10 @@ struct Inquiry<'q, 'p> {
     asking: Asking<'q, 'p>,
     survey: &'q mut Survey,
     memory: &'q mut Memory,
-    /// The last search of multi-node consolidation, and the input of this one, if its answer may be kept.
-    last: &'q mut MultiNodeMemory,
-    input: Option<SearchInput>,
+    /// The cluster, and the last searches of it.
+    searches: (&'q Cluster, &'q mut [SearchMemory; 2]),
+    /// The input of this look, if its answers may be kept.
+    input: Option<LookInput>,
     /// Nodes of each pool that count for its budgets.
     counted: &'q [NodeCount],
     unix_seconds: i64,
@@ -462,25 +477,51 @@ impl Inquiry<'_, '_> {
         (Some(answer), proposals)
     }
 
-    /// The answer of a method, from the last search if its input is the same.
-    fn answer(&mut self, method: Method, candidates: &[Candidate], allowances: &mut [Allowance]) -> SearchAnswer {
-        let input = self.input.take_if(|_| method == Method::MultiNode);
-        let input = input.map(|input| input.with_candidates(self.nodes, candidates, allowances));
-        let known = input.as_ref().and_then(|input| self.last.answer(input));
+    /// The answer of a method and its work, from the last search if its input is the same.
+    fn answer(
+        &mut self,
+        method: Method,
+        candidates: &[Candidate],
+        allowances: &mut [Allowance],
+    ) -> (Option<MethodResult>, SearchWork) {
+        let place = match method {
+            Method::MultiNode => 0,
+            Method::SingleNode => 1,
+            _ => return self.search(method, candidates, allowances),
+        };
+        let Some(input) = self.input.take() else { return self.search(method, candidates, allowances) };
+        let (cluster, memories) = &self.searches;
+        let search = memories[place].search(cluster, &input, (self.nodes, candidates), allowances, self.memory);
         let check = self.setup.options.check;
-        if let Some(answer) = known.clone().filter(|_| !check.compares()) {
-            return answer;
+        let known = search.known.clone();
+        let answer = match &known {
+            Some(known) if !check.compares() => known.clone(),
+            _ => {
+                let (found, work) = self.search(method, candidates, allowances);
+                SearchAnswer { found, work, memory: self.memory.clone() }
+            }
+        };
+        check.hold(known.as_ref().is_none_or(|known| *known == answer), || {
+            format!("{method:?}: kept {known:?}, found {answer:?}")
+        });
+        self.memory.clone_from(&answer.memory);
+        if known.is_none() {
+            self.searches.1[place].keep(search, &answer);
         }
+        self.input = Some(input);
+        (answer.found, answer.work)
+    }
+
+    /// Asks a method, and says what it was for upstream.
+    fn search(
+        &mut self,
+        method: Method,
+        candidates: &[Candidate],
+        allowances: &mut [Allowance],
+    ) -> (Option<MethodResult>, SearchWork) {
         let before = self.asking.work();
         let found = if candidates.is_empty() { None } else { self.try_method(method, candidates, allowances) };
-        let answer = (found, self.asking.work().since(before));
-        if let Some(known) = known {
-            check.hold(known == answer, || format!("multi-node consolidation: kept {known:?}, found {answer:?}"));
-        }
-        if let Some(input) = input {
-            self.last.keep(input, &answer);
-        }
-        answer
+        (found, self.asking.work().since(before))
     }
 
     /// What a method comes to that has candidates.
