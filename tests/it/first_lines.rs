@@ -16,7 +16,7 @@ fn first_line_of_each_command_answers() {
     let cases: [(&[&str], &[&str]); 11] = [
         (&["run", "limits.yaml"], &["two-pods: $", " per month", "p99 pod wait", "1 of 1 objective missed"]),
         (&["compare", "both.yaml", "--replications", "2"], &["two-pods: two ", "than one."]),
-        (&["diff", "scenario.yaml", "--set", "seed=9", "--replications", "2"], &["two-pods: after ", "than before"]),
+        (&["diff", "scenario.yaml", "--set", "seed=9", "--replications", "2"], &["two-pods: the cluster with the change ", "than now"]),
         (&["sweep", "scenario.yaml", "--set", "seed=1,2", "--replications", "1"], &["two-pods: ", "heapest"]),
         (&["check", "--baseline", "baseline.json"], &["check passed: "]),
         (&["pack", "cluster.yaml", "--region", "us-east-1"], &["Karpenter launches 1 node: $"]),

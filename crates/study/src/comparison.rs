@@ -49,9 +49,40 @@ pub struct Comparison {
     /// The share of the first policy's cost, on either side, to which each difference was to be known, where somebody asked for one.
     #[serde(skip)]
     pub precision: Option<f64>,
+    /// How sentences refer to the policies.
+    #[serde(skip)]
+    pub wording: Wording,
     /// What the model left out and could change the answer, under any policy.
     #[serde(flatten)]
     pub warnings: Caveats,
+}
+
+/// How sentences refer to the two or more results of a comparison.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Wording {
+    /// By the names of policies: `spot`, `under spot`.
+    #[default]
+    Policies,
+    /// By phrases such as `with the change`, which follow "the cluster" where a sentence needs a subject.
+    Phrases,
+}
+
+impl Wording {
+    /// The result called `name` as the subject of a sentence.
+    pub fn subject(self, name: &str) -> String {
+        match self {
+            Self::Policies => name.to_owned(),
+            Self::Phrases => format!("the cluster {name}"),
+        }
+    }
+
+    /// The result called `name` as the circumstance of a sentence.
+    pub fn under(self, name: &str) -> String {
+        match self {
+            Self::Policies => format!("under {name}"),
+            Self::Phrases => name.to_owned(),
+        }
+    }
 }
 
 /// What was compared.
@@ -206,6 +237,7 @@ pub fn compare(mut about: About, policies: &[String], points: Vec<Point>, warnin
         uneven: Vec::new(),
         sequential: None,
         precision: None,
+        wording: Wording::default(),
         warnings: all_warnings,
     };
     comparison.deciding = deciding(&comparison);
