@@ -384,7 +384,7 @@ fn a_difference_is_that_of_the_edit() {
     let (out, err, code) = place.nodecast(&["diff", "scenario.yaml", "other.yaml", "--html", "diff.html"]);
     assert_eq!(code, Some(0), "{err}");
     // An hour costs more than half of one, whatever the policies do: a month is what can be compared.
-    assert!(out.contains("the cluster with the change is ") && out.contains(" than now per month"), "{out}");
+    assert!(out.contains("The cluster with the change is ") && out.contains(" than now per month"), "{out}");
     assert!(out.contains("`duration` is 30m now and 1h with the change"), "{out}");
     assert!(out.lines().filter(|line| line.trim_start().starts_with("cost  ")).count() == 1, "{out}");
     assert!(fs::read_to_string(place.path("diff.html")).unwrap().contains("Every replication"));

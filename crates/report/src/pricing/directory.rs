@@ -128,7 +128,14 @@ fn digest(bytes: &[u8]) -> String {
 
 /// What was taken from each file and what was not, for people.
 pub fn import_account(imported: &Imported) -> String {
-    let mut lines = Vec::new();
+    let accounts = || imported.files.iter().flat_map(|file| file.kinds.values());
+    let taken: u64 = accounts().map(|account| account.taken).sum();
+    let skipped: u64 = accounts().flat_map(|account| account.skipped.values()).map(|skipped| skipped.count).sum();
+    let mut lines = vec![format!(
+        "imported {} from {}, {skipped} left out",
+        counted(taken, "record", "records"),
+        counted(imported.files.len() as u64, "file", "files")
+    )];
     for file in &imported.files {
         lines.push(file.file.clone());
         for (kind, account) in &file.kinds {

@@ -194,10 +194,25 @@ impl TypeSheet {
         serde_json::to_string_pretty(self).map(|json| json + "\n")
     }
 
+    /// The type with its prices in one line.
+    fn headline(&self) -> String {
+        let amount = |price: &PriceFigure| {
+            Figure::new(price.per_hour, Unit::PerHour(self.currency)).estimated(!price.quality.is_fact()).text()
+        };
+        let spot = self.zones.iter().filter_map(|zone| zone.spot.as_ref());
+        let spot = spot.min_by(|one, other| one.per_hour.total_cmp(&other.per_hour));
+        let prices = [
+            self.on_demand.as_ref().map(|price| format!("On-Demand {}/h", amount(price))),
+            spot.map(|price| format!("Spot from {}/h", amount(price))),
+        ];
+        let prices: Vec<String> = prices.into_iter().flatten().collect();
+        let prices = if prices.is_empty() { "no price".to_owned() } else { prices.join(", ") };
+        format!("{} in {}: {prices} (Linux, shared tenancy)", self.instance_type, self.region)
+    }
+
     /// The sheet for people, with columns below one another where lines have no more than `width` characters.
     pub fn table(&self, width: Option<usize>) -> String {
-        let mut lines =
-            vec![format!("{} in {}, Linux, shared tenancy", self.instance_type, self.region), String::new()];
+        let mut lines = vec![self.headline(), String::new()];
         self.hardware_lines(&mut lines);
         lines.push(String::new());
         self.node_lines(width, &mut lines);

@@ -81,9 +81,10 @@ pub fn table(calibration: &Calibration, history: &History, width: Option<usize>)
         .number("from", |parameter| &parameter.from)
         .number("used", |parameter| taken(parameter))
         .gap(3);
-    let mut lines = table.table().lines(width);
-    if calibration.parameters.is_empty() {
-        lines = vec!["these files contain no data to fit".to_owned()];
+    let mut lines = vec![headline(calibration)];
+    if !calibration.parameters.is_empty() {
+        lines.push(String::new());
+        lines.extend(table.table().lines(width));
     }
     let notes = calibration.parameters.iter().filter(|parameter| !parameter.notes.is_empty());
     for parameter in notes {
@@ -97,6 +98,21 @@ pub fn table(calibration: &Calibration, history: &History, width: Option<usize>)
         lines.extend(calibration.warnings.iter().map(|warning| format!("warning: {warning}")));
     }
     printed(&lines, width)
+}
+
+/// The answer in one line: the number of parameters that the data change.
+fn headline(calibration: &Calibration) -> String {
+    let parameters = &calibration.parameters;
+    if parameters.is_empty() {
+        return "these files contain no data to fit".to_owned();
+    }
+    let count = |taken: FitOutcome| {
+        let fitted = parameters.iter().filter(|parameter| !parameter.is_stated() && parameter.taken == taken);
+        fitted.count() as u64
+    };
+    let (measured, partly) = (count(FitOutcome::Measured), count(FitOutcome::Shrunk));
+    let all = counted(parameters.len() as u64, "parameter", "parameters");
+    format!("{} of {all} fitted: {measured} as measured, {partly} partly", measured + partly)
 }
 
 fn sources(history: &History, lines: &mut Vec<String>) {

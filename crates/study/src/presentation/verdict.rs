@@ -6,6 +6,7 @@ use crate::comparison::{Comparison, FigureResult, ObjectiveRow, PolicyResult, Wo
 use crate::deciding::{ENOUGH, Matter};
 use crate::figures::find;
 use crate::report::format::{self, percent, span};
+use crate::report::page::sentence;
 use crate::statistics::Paired;
 use crate::sweep::MET_IN;
 use crate::unfinished_work::{MEASURES, Measure};
@@ -39,7 +40,11 @@ pub fn verdict(comparison: &Comparison) -> Vec<String> {
     sentences.extend(sequential(comparison));
     sentences.extend(precision(comparison));
     sentences.extend(unseen(comparison));
-    sentences
+    match comparison.wording {
+        // Names of policies keep their case.
+        Wording::Policies => sentences,
+        Wording::Phrases => sentences.iter().map(|words| sentence(words)).collect(),
+    }
 }
 
 /// Why a comparison ended that was to end when differences are sure.
