@@ -129,7 +129,7 @@ impl VerticalFigures {
             (self.deferred, "resizes deferred"),
             (self.infeasible, "resizes infeasible"),
             (self.refused, "evictions refused"),
-            (self.out_of_memory, "killed for memory"),
+            (self.out_of_memory, "OOM-killed"),
         ];
         let some: Vec<String> =
             counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();

@@ -117,7 +117,7 @@ fn because(answer: &VerticalAnswer) -> String {
         (_, Verdict::ChangeTooSmall) => {
             format!("it requests what is within the bounds, and the change would be small: {}", change(answer))
         }
-        (_, Verdict::OomWithoutChange) => "it was killed for memory, and nothing would change".to_owned(),
+        (_, Verdict::OomWithoutChange) => "it was OOM-killed, and nothing would change".to_owned(),
         (_, Verdict::EvictionRequirement) => "`evictionRequirements` are not met".to_owned(),
         (_, Verdict::Crash) => "the real program dies of it: a LimitRange of pods would change a container for which nothing is recommended".to_owned(),
         (_, Verdict::Filtered) => filtered(answer),
