@@ -129,6 +129,7 @@ mod reserved_capacity;
 mod resource_claims;
 mod rightsizing;
 mod rollouts;
+mod run_size;
 mod schema;
 mod second_tutorial;
 mod selected_metrics;

@@ -9,9 +9,11 @@ mod balancers;
 mod checkers;
 mod control_plane;
 pub mod coupled;
+mod demand;
 mod draining;
 mod forecast;
 mod no_effect;
+mod rehearsal;
 mod resolve;
 mod rollouts;
 mod run_summary;
@@ -107,6 +109,17 @@ impl<'s> Simulation<'s> {
                 return;
             }
         }
+    }
+
+    /// Lets at most `events` more events happen; returns the time of the last, or the end if nothing more happens.
+    fn step_at_most(&mut self, events: u64) -> SimTime {
+        let mut last = SimTime::ZERO;
+        for _ in 0..events {
+            self.end_warm_up_when_due();
+            let Some(now) = self.step() else { return self.end };
+            last = now;
+        }
+        last
     }
 
     /// The running simulation's context.
