@@ -111,13 +111,14 @@ impl<'s> Simulation<'s> {
         }
     }
 
-    /// Lets at most `events` more events happen; returns the time of the last, or the end if nothing more happens.
-    fn step_at_most(&mut self, events: u64) -> SimTime {
-        let mut last = SimTime::ZERO;
-        for _ in 0..events {
+    /// Lets events happen while `goes_on` holds of their number and the time of the last; returns this time, or the end if nothing
+    /// more happens.
+    fn step_while(&mut self, goes_on: &dyn Fn(u64, SimTime) -> bool) -> SimTime {
+        let (mut events, mut last) = (0, SimTime::ZERO);
+        while goes_on(events, last) {
             self.end_warm_up_when_due();
             let Some(now) = self.step() else { return self.end };
-            last = now;
+            (events, last) = (events + 1, now);
         }
         last
     }

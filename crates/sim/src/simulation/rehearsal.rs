@@ -12,8 +12,14 @@ use crate::world::World;
 
 /// Events of the simulation within which a cluster settles; they do not count as growth.
 const SETTLING: u64 = 10_000;
-/// Further events that are simulated: a day of a small cluster in all.
+/// Further events that are simulated at least.
 const OBSERVED: u64 = 40_000;
+/// Further events that are simulated at most.
+const OBSERVED_MAX: u64 = 190_000;
+/// Between these numbers a rehearsal ends after a day: most loads repeat daily.
+const PERIOD: SimTime = SimTime::from_micros(86_400_000_000);
+/// Share of new pods from which on demand explains the evictions as well.
+const EXPLAINED: f64 = 0.1;
 
 // Reports of all policies of the shipped scenarios (2026-11-30) have these bytes: 172 for a line of events.jsonl and 25 on the page, 175 for
 // a pod, 60 for a sample of a workload, 100 for a sample of the cluster, 65 for a sample of a metric.
@@ -41,25 +47,26 @@ impl Size {
 }
 
 /// Pods and events at the end of a run, given its size when the cluster had settled and at the end of the rehearsal. Pods beyond those
-/// that demand explains (evicted ones that are created again) come at a constant rate.
+/// that demand creates (evicted ones that are created again) follow demand, or come at a constant rate if there is little of it.
 fn extrapolated(settled: Size, last: Size, end: SimTime, demand: &Demand) -> (f64, f64) {
     let [elapsed, rest] = [last.until - settled.until, end - last.until].map(|span| span.as_secs_f64());
     if rest <= 0.0 || elapsed <= 0.0 {
         return (last.pods, last.events);
     }
-    let time = rest / elapsed;
     let [pods, events] = [last.pods - settled.pods, last.events - settled.events];
     let explained = demand.pods_created(last.until) - demand.pods_created(settled.until);
     let expected = demand.pods_created(end) - demand.pods_created(last.until);
+    let time = rest / elapsed;
     // Autoscalers may follow demand less closely than assumed.
-    let followed = if explained > pods { pods / explained } else { 1.0 };
-    let more_pods = expected * followed + (pods - explained).max(0.0) * time;
-    let more_events = if pods >= 1.0 {
-        more_pods * events / pods
-    } else {
-        events * time + more_pods * last.events / last.pods.max(1.0)
+    let more_pods = match explained > EXPLAINED * pods {
+        true => pods * expected / explained,
+        false => expected + (pods - explained).max(0.0) * time,
     };
-    (last.pods + more_pods, last.events + more_events.max(events * time * 0.5))
+    let more_events = match pods >= 1.0 {
+        true => more_pods * events / pods,
+        false => events * time + more_pods * last.events / last.pods.max(1.0),
+    };
+    (last.pods + more_pods, last.events + more_events)
 }
 
 impl RunSizeEstimate {
@@ -67,9 +74,9 @@ impl RunSizeEstimate {
     pub fn from_rehearsal(simulation: &mut Simulation<'_>, setup: &Setup<'_>) -> Self {
         let (scenario, policy) = (setup.scenario, setup.policy);
         let end = SimTime::ZERO + scenario.duration;
-        let until = simulation.step_at_most(SETTLING);
+        let until = simulation.step_while(&|events, _| events < SETTLING);
         let settled = Size::new(until, &simulation.context().world);
-        let until = simulation.step_at_most(OBSERVED);
+        let until = simulation.step_while(&|events, now| events < OBSERVED || (events < OBSERVED_MAX && now < PERIOD));
         let world = &simulation.context().world;
         let last = Size::new(until, world);
         let demand = Demand::new(scenario, policy);
