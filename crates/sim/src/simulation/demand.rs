@@ -26,6 +26,7 @@ pub(super) struct Demand {
     created_per_second: f64,
     /// Pods at once from each time on, in order of time.
     live: Vec<(SimTime, f64)>,
+    has_vertical_autoscalers: bool,
 }
 
 impl Demand {
@@ -60,7 +61,13 @@ impl Demand {
         });
         let jobs: u64 = all.iter().map(|manifests| forecast::jobs(manifests, scenario)).sum();
         let seconds = scenario.duration.as_secs_f64().max(1.0);
-        Self { live: live.collect(), created, created_per_second: jobs as f64 / seconds }
+        let has_vertical_autoscalers = all.iter().any(|manifests| !manifests.vertical_autoscalers.is_empty());
+        Self { live: live.collect(), created, created_per_second: jobs as f64 / seconds, has_vertical_autoscalers }
+    }
+
+    /// Whether VerticalPodAutoscalers change requests, mostly by evicting pods.
+    pub(super) fn has_vertical_autoscalers(&self) -> bool {
+        self.has_vertical_autoscalers
     }
 
     /// Pods created from the start to `until`, beyond those that exist at the start.

@@ -48,6 +48,7 @@ impl Size {
 
 /// Pods and events at the end of a run, given its size when the cluster had settled and at the end of the rehearsal. Pods beyond those
 /// that demand creates (evicted ones that are created again) follow demand, or come at a constant rate if there is little of it.
+/// VerticalPodAutoscalers evict less as they learn: then pods grow with the square root of time.
 fn extrapolated(settled: Size, last: Size, end: SimTime, demand: &Demand) -> (f64, f64) {
     let [elapsed, rest] = [last.until - settled.until, end - last.until].map(|span| span.as_secs_f64());
     if rest <= 0.0 || elapsed <= 0.0 {
@@ -56,7 +57,11 @@ fn extrapolated(settled: Size, last: Size, end: SimTime, demand: &Demand) -> (f6
     let [pods, events] = [last.pods - settled.pods, last.events - settled.events];
     let explained = demand.pods_created(last.until) - demand.pods_created(settled.until);
     let expected = demand.pods_created(end) - demand.pods_created(last.until);
-    let time = rest / elapsed;
+    let root = |at: SimTime| at.as_secs_f64().sqrt();
+    let time = match demand.has_vertical_autoscalers() {
+        true => (root(end) - root(last.until)) / (root(last.until) - root(settled.until)),
+        false => rest / elapsed,
+    };
     // Autoscalers may follow demand less closely than assumed.
     let more_pods = match explained > EXPLAINED * pods {
         true => pods * expected / explained,
