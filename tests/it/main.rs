@@ -159,6 +159,7 @@ mod volumes;
 mod volumes_later;
 mod waits;
 mod warm_up;
+mod weighted_groups;
 mod whole_clusters;
 mod whole_stack;
 mod workloads;

@@ -112,6 +112,8 @@ struct MemberState {
     outgoing: Option<EndReason>,
     /// The version of the launch template that it was launched from.
     template: u32,
+    /// Its capacity units.
+    weight: u32,
     /// Position of the activity that is going on for it.
     activity: Option<usize>,
 }
@@ -147,7 +149,7 @@ impl AutoScaling {
         &self.groups[group].spec
     }
 
-    /// How many instances the group is to have.
+    /// How many capacity units the group is to have: instances, without weights.
     pub fn desired(&self, group: usize) -> u32 {
         self.groups[group].desired
     }
@@ -159,18 +161,23 @@ impl AutoScaling {
         group.desired = desired;
     }
 
-    /// How many instances the group has that are not being terminated.
+    /// Capacity units of the instances that are not being terminated.
     pub fn size(&self, group: usize) -> u32 {
         let members = &self.groups[group].members;
-        members.iter().filter(|held| held.state != LifecycleState::Terminating).count() as u32
+        members.iter().filter(|held| held.state != LifecycleState::Terminating).map(|held| held.weight).sum()
     }
 
-    /// Where the instances of a group without any go, each with its zone and whether it is Spot.
-    pub fn first_places(&self, group: usize) -> Vec<(Symbol, bool)> {
+    /// Capacity units of an instance of a group.
+    pub fn weight(&self, instance: InstanceId) -> u32 {
+        self.held(instance).map_or(1, |held| held.weight)
+    }
+
+    /// Where an instance goes that the group has had since before the simulation, after `number` others of so many capacity units: its
+    /// zone, and whether it is Spot; `None` if the group has its size.
+    pub fn first_place(&self, group: usize, number: usize, units: u32) -> Option<(Symbol, bool)> {
         let group = &self.groups[group];
-        let on_demand = group.spec.distribution.on_demand_of(group.desired);
-        let zones = group.spec.zones.iter().copied().cycle();
-        (0..group.desired).zip(zones).map(|(number, zone)| (zone, number >= on_demand)).collect()
+        let zone = *group.spec.zones.get(number.checked_rem(group.spec.zones.len())?)?;
+        (units < group.desired).then(|| (zone, units >= group.spec.distribution.on_demand_of(group.desired)))
     }
 
     /// How long the group takes to act on the next change.
@@ -195,7 +202,7 @@ impl AutoScaling {
     }
 
     /// Takes in an instance that has been in service since before the simulation began.
-    pub fn adopt(&mut self, group: usize, instance: InstanceId) {
+    pub fn adopt(&mut self, group: usize, instance: InstanceId, ec2: &Ec2) {
         self.group_of.insert(instance, group);
         let group = &mut self.groups[group];
         group.members.push(MemberState {
@@ -205,6 +212,7 @@ impl AutoScaling {
             protected: false,
             outgoing: None,
             template: group.template,
+            weight: group.spec.weight(ec2.instance(instance).pool.instance_type),
             activity: None,
         });
     }
@@ -225,8 +233,12 @@ impl AutoScaling {
             let reason = self.held(instance).and_then(|held| held.outgoing).unwrap_or(EndReason::CapacityRebalance);
             acted.terminate.push((instance, reason));
         }
-        let blocked = plan.blocked;
         self.launch(group, ec2, &plan.launches, first_node, now, &mut acted);
+        while self.groups[group].spec.is_weighted() && !plan.launches.is_empty() && acted.failures.is_empty() {
+            plan = self.plan(group, ec2, now);
+            self.launch(group, ec2, &plan.launches, first_node, now, &mut acted);
+        }
+        let blocked = plan.blocked;
         for &(instance, reason) in &acted.terminate {
             self.begin_end(instance, reason, now);
         }
@@ -346,11 +358,11 @@ impl AutoScaling {
     /// The end of an instance begins.
     fn begin_end(&mut self, instance: InstanceId, reason: EndReason, now: SimTime) {
         let Some(group) = self.group_of(instance) else { return };
-        let size = self.groups[group].members.iter().filter(|held| held.state != LifecycleState::Terminating).count();
+        let (size, weight) = (self.size(group), self.weight(instance));
         let cause = match reason {
             EndReason::ScaleIn => format!(
                 "an instance was taken out of service in response to a difference between desired and actual capacity, shrinking the capacity from {size} to {}.",
-                size.saturating_sub(1)
+                size.saturating_sub(weight)
             ),
             EndReason::CapacityRebalance => {
                 "an instance was taken out of service in response to an EC2 instance rebalance recommendation.".to_owned()
@@ -415,6 +427,7 @@ fn member(group: &Group, held: &MemberState, ec2: &mut Ec2, now: SimTime) -> Mem
         protected: held.protected,
         outgoing: held.outgoing.is_some(),
         outdated: held.template != group.template,
+        weight: held.weight,
         misfit,
         into_hour: SimDuration::from_micros(ran.as_micros() % 3_600_000_000),
     }

@@ -238,7 +238,7 @@ impl Ec2 {
         now: SimTime,
     ) -> Result<FleetReply, CallError> {
         self.arrived += 1;
-        self.take_tokens(ApiAction::CreateFleet, request.target, now)?;
+        self.take_tokens(ApiAction::CreateFleet, request.most_instances(), now)?;
         self.server_error(ApiAction::CreateFleet, self.arrived, now)?;
         self.settle(now);
         let mut reply = FleetReply::default();
@@ -250,10 +250,10 @@ impl Ec2 {
                 Pool { instance_type: wanted.instance_type, zone: wanted.zone, capacity_type: request.capacity_type };
             // The pools of a type stand together, and share its quota.
             if quota.0 != Some(pool.instance_type) {
-                quota = (Some(pool.instance_type), quotas.instances(self, (pool, request.target), now));
+                quota = (Some(pool.instance_type), quotas.instances(self, (pool, request.most_instances()), now));
             }
             match self.candidate_within(quota.1, (pool, how), wanted.priority, now) {
-                Ok(candidate) => candidates.push(candidate),
+                Ok(candidate) => candidates.push(Candidate { weight: wanted.weight, ..candidate }),
                 Err(code) => {
                     reply.errors.push(FleetError { code, instance_type: pool.instance_type, zone: pool.zone });
                 }
@@ -262,8 +262,9 @@ impl Ec2 {
         self.order_zones(&mut candidates);
         self.log_choice(request.capacity_type, request.strategy, candidates.len());
         let granted = allocate(request.strategy, request.pools_to_use, request.target, &candidates);
-        let undone = request.target - granted.iter().sum::<u32>();
-        let mut waiting = nodes.iter();
+        let units = |(candidate, count): (&Candidate, &u32)| candidate.weight.saturating_mul(*count);
+        let is_met = candidates.iter().zip(&granted).map(units).sum::<u32>() >= request.target;
+        let (mut waiting, mut launched) = (nodes.iter(), 0_u32);
         for (candidate, count) in candidates.iter().zip(&granted) {
             let Pool { instance_type, zone, .. } = candidate.pool;
             for _ in 0..*count {
@@ -281,13 +282,16 @@ impl Ec2 {
                 }
                 let Some(&node) = waiting.next() else { break };
                 reply.instances.push(self.launch_with(candidate.pool, node, volumes, how, now));
+                launched = launched.saturating_add(candidate.weight);
             }
-            if undone > 0 {
+            if !is_met {
                 let code = FleetErrorCode::InsufficientInstanceCapacity;
                 reply.errors.push(FleetError { code, instance_type, zone });
             }
         }
-        self.note_refusal(request, &reply, now);
+        if launched < request.target {
+            self.note_refusal(request, &reply, now);
+        }
         Ok(reply)
     }
 
@@ -335,7 +339,10 @@ impl Ec2 {
         let depth = self.free(pool, now);
         match depth.min(within_quota).saturating_add(reserved).min(addresses) {
             0 => Err(FleetErrorCode::InsufficientInstanceCapacity),
-            free => Ok(Candidate { pool, free, depth: depth.saturating_add(reserved).min(addresses), price, priority }),
+            free => {
+                let depth = depth.saturating_add(reserved).min(addresses);
+                Ok(Candidate { pool, free, depth, price, priority, weight: 1 })
+            }
         }
     }
 

@@ -270,6 +270,7 @@ fn node_group<'s>(
         name,
         managed,
         instance_types,
+        weights: Vec::new(),
         distribution: purchase,
         capacity_rebalance,
         zone_rebalance: !suspends_zone_rebalance(reader, fields, managed)?,

@@ -18,6 +18,9 @@ pub struct NodeGroup {
     pub managed: bool,
     /// Instance types, the preferred one first.
     pub instance_types: Vec<Symbol>,
+    /// Capacity units of an instance of each type, in their order: `WeightedCapacity`. Empty where each instance is one unit. Sizes and
+    /// `onDemandBaseCapacity` are in these units.
+    pub weights: Vec<u32>,
     /// How many of its instances are On-Demand and how pools are chosen.
     pub distribution: InstancesDistribution,
     /// Whether a Spot instance at risk is replaced before it is interrupted.

@@ -79,6 +79,7 @@ pub(crate) fn group<'s>(
     let mut group = NodeGroup {
         name: node_group_keys.name,
         managed,
+        weights: weights(reading, fields, &instance_types, node_group_keys.weights.unwrap_or_default(), managed)?,
         instance_types,
         distribution,
         capacity_rebalance: node_group_keys.capacity_rebalance.unwrap_or(managed && distribution.is_spot()),
@@ -110,6 +111,41 @@ pub(crate) fn group<'s>(
         managed_labels(group.name, &group.distribution, &mut group.labels);
     }
     Ok(group)
+}
+
+/// Capacity units by instance type, in the order of the types.
+///
+/// Source: EC2 Auto Scaling API reference, `LaunchTemplateOverrides`, `WeightedCapacity`: all types have one, or none. Managed groups
+/// have no weights (aws/containers-roadmap issue 2674).
+fn weights(
+    reading: &Reading<'_, '_>,
+    fields: Fields<'_, '_>,
+    types: &[Symbol],
+    stated: BTreeMap<Symbol, u32>,
+    managed: bool,
+) -> Result<Vec<u32>, ScenarioError> {
+    let Some(node) = fields.get("weights") else { return Ok(Vec::new()) };
+    if managed {
+        return Err(reading
+            .error(node.at, "weights of a managed node group")
+            .because("EKS has no weights for managed node groups")
+            .help("write `managed: false`, or remove them"));
+    }
+    if let Some(entry) = node.entries().iter().find(|entry| !types.contains(&Symbol::new(&entry.key))) {
+        return Err(reading
+            .error(entry.key_at, format!("weight of `{}`, which is no instance type of the group", entry.key))
+            .because("not among its instance types")
+            .help("add it to `instanceTypes`, or remove its weight"));
+    }
+    let weight = |name: &Symbol| {
+        stated.get(name).copied().ok_or_else(|| {
+            reading
+                .error(node.at, format!("no weight of `{name}`"))
+                .because("EC2 Auto Scaling needs a weight of each instance type, or of none")
+                .help(format!("add for example `{name}: 1`"))
+        })
+    };
+    types.iter().map(weight).collect()
 }
 
 /// `updateConfig`.

@@ -1,5 +1,7 @@
 //! The cluster: releases, zones, node groups.
 
+use std::collections::BTreeMap;
+
 use super::Form;
 use super::ec2::Credits;
 use super::groups::{RepairKeys, UpdateKeys};
@@ -166,6 +168,7 @@ section! {
     volumeSize: 50
     maxPods: 58
     zoneRebalance: false
+    weights: { m5.large: 2, m5a.large: 2, m4.large: 1 }
     updateConfig: { maxUnavailablePercentage: 25, updateStrategy: MINIMAL }
     cpuCredits: unlimited
     tags: { team: shop }
@@ -181,6 +184,9 @@ section! {
         "instanceTypes" as instance_types["instance type"]: Vec<GroupType> = Vec::new(), or "`instanceType`";
         /// One more instance type, before the others.
         "instanceType" as instance_type["instance type"]: GroupType, or "`instanceTypes`";
+        /// Capacity units of an instance of each type (`WeightedCapacity`) in a group that EKS does not manage. Sizes and `onDemandBase` are
+        /// then in these units.
+        weights["instance type"]: BTreeMap<Symbol, Whole<1, 999>>, or "each instance is one unit";
         /// Smallest size.
         min: Whole<0, 100_000>, or "`desired`";
         /// The same under eksctl's name.

@@ -148,7 +148,7 @@ fn find_node(
         let boot = BootTimes::default();
         context.sim.set_machine(id, Machine { instance, boot });
         if let Some(group) = initial_node.group {
-            context.sim.groups.adopt(group, instance);
+            context.sim.groups.adopt(group, instance, &context.sim.ec2);
         }
         context.volumes.node_found(&context.sim, id, pool.instance_type);
         context.publish(now, ActorEvent::InstanceLaunched(id, pool));

@@ -228,13 +228,17 @@ pub(super) fn begin(
         return;
     }
     for group in 0..sim.setup.policy.manifests.node_groups.len() {
-        for (zone, spot) in sim.groups.first_places(group) {
-            start_node(sim, startup_taints, node_groups, node_templates, group, zone, spot);
+        let (mut number, mut units) = (0, 0);
+        while let Some((zone, spot)) = sim.groups.first_place(group, number, units) {
+            let instance = start_node(sim, startup_taints, node_groups, node_templates, group, zone, spot);
+            units += instance.map_or(1, |instance| sim.groups.weight(instance));
+            number += 1;
         }
     }
     node_groups.fill(sim);
 }
 
+/// Starts a node of the group in a place; its instance, if EC2 has one there.
 fn start_node(
     sim: &mut Sim<'_>,
     startup_taints: &mut StartupTaints,
@@ -243,15 +247,13 @@ fn start_node(
     group: usize,
     zone: Symbol,
     spot: bool,
-) {
+) -> Option<InstanceId> {
     let now = SimTime::ZERO;
     let request = sim.groups.fleet_request(group, zone, spot, 1);
-    let Some(pool) = sim.ec2.likely_pool(&request, now) else { return };
+    let pool = sim.ec2.likely_pool(&request, now)?;
     let volumes = sim.groups.spec(group).volumes.clone();
-    let Some(instance) = sim.ec2.add_running(pool, sim.world.next_node(), &volumes, now) else {
-        return;
-    };
-    sim.groups.adopt(group, instance);
+    let instance = sim.ec2.add_running(pool, sim.world.next_node(), &volumes, now)?;
+    sim.groups.adopt(group, instance, &sim.ec2);
     let node = add_node(sim, node_groups, node_templates, now, group, instance);
     let boot = BootTimes::default();
     sim.set_machine(node, Machine { instance, boot });
@@ -265,6 +267,7 @@ fn start_node(
     sim.world.initialize_node(node, now);
     sim.publish(ActorEvent::NodeFound(node, Some(pool.instance_type)));
     sim.publish(ActorEvent::InstanceLaunched(node, pool));
+    Some(instance)
 }
 
 /// The node that an instance of a group is to become.
