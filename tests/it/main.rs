@@ -158,6 +158,7 @@ mod vertical;
 mod volumes;
 mod volumes_later;
 mod waits;
+mod warm_pools;
 mod warm_up;
 mod weighted_groups;
 mod whole_clusters;

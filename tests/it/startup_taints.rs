@@ -165,7 +165,7 @@ fn known_taints_without_daemon_have_their_own_times() {
 #[test]
 fn first_efs_mount_takes_23_seconds() {
     let taint = "startupTaints: [{ key: efs.csi.aws.com/agent-not-ready, effect: NoExecute }]";
-    let small = "images: { sizes: { \"web:1\": 1K } }";
+    let small = "images: { sizes: { \"web:1\": 1k } }";
     let claim = "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: { name: shared }\nprovisioner: DRIVER\n---\napiVersion: v1\nkind: \
         PersistentVolumeClaim\nmetadata: { name: data, namespace: shop }\nspec: { accessModes: [ReadWriteMany], storageClassName: shared, resources: { \
         requests: { storage: 1Gi } } }\n";

@@ -2,8 +2,8 @@
 
 use nodecast::report::Summary;
 
-use crate::group_limits::{drafted, self_managed_with_weights};
-use crate::node_groups::{minutes, ready, run, try_load, web};
+use crate::group_limits::drafted_with_weights;
+use crate::node_groups::{minutes, ready, run, shown_error, web};
 
 /// An hour of a group of these keys, with more keys of the scenario.
 fn scenario(group: &str, more: &str) -> String {
@@ -24,7 +24,7 @@ fn sizes_of_a_weighted_group_are_units() {
 }
 
 #[test]
-fn lowest_price_of_a_weighted_group_is_per_unit() {
+fn weighted_group_compares_prices_per_unit() {
     let types = |weights: &str| {
         format!(
             "instanceTypes: [c6i.large, c6i.xlarge], weights: {{ {weights} }}, spot: true, spotStrategy: lowest-price, spotPools: 1"
@@ -72,7 +72,7 @@ fn weights_of_managed_or_unknown_types_are_errors() {
         ),
         ("managed: false, instanceType: m6i.large, weights: { m6i.large: 0 }", ["weights", "999"]),
     ] {
-        let error = try_load(&scenario("m", "").replace("managed: false, m", group), "").unwrap_err();
+        let error = shown_error(&scenario("m", "").replace("managed: false, m", group), "");
         assert!(
             error.contains("scenario.yaml:8:") && words.iter().all(|word| error.contains(word)),
             "{group}: {error}"
@@ -82,8 +82,7 @@ fn weights_of_managed_or_unknown_types_are_errors() {
 
 #[test]
 fn init_takes_over_weights_of_self_managed_groups() {
-    let weighted = self_managed_with_weights();
-    let draft = drafted(&weighted).unwrap();
+    let draft = drafted_with_weights();
     let text = &draft.files[0].text;
     assert!(text.contains("weights: { m5.xlarge: 4, m5.2xlarge: 8 }") && text.contains("desired: 24"), "{text}");
     assert!(!draft.warnings.iter().any(|warning| warning.message().contains("weights")));

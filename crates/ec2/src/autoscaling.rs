@@ -16,6 +16,7 @@ mod plan;
 mod refusals;
 mod spec;
 mod templates;
+mod warm_pool;
 
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ pub use activity::{Activity, ActivityStatus};
 pub use calls::{GroupInstance, GroupView};
 pub use plan::{LaunchBatch, Member, Plan, plan};
 pub use spec::GroupSpec;
+pub use warm_pool::WarmStart;
 
 use super::settings::Times;
 use super::{Ec2, InstanceId};
@@ -33,6 +35,7 @@ use activity::Activity as Log;
 use nodecast_engine::Streams;
 use nodecast_model::domain::{HourlyRate, NodeId, SimDuration, SimTime, Symbol, well_known};
 use refusals::Refusals;
+use warm_pool::WarmMember;
 
 /// Median and spread of the time from a change to the group acting on it, in seconds.
 const REACTION: (f64, f64) = (6.0, 0.5);
@@ -100,6 +103,9 @@ struct Group {
     /// The version of the launch template that new instances have, and the newest one.
     template: u32,
     newest_template: u32,
+    /// Instances of the warm pool, and how many were launched into it.
+    warm: Vec<WarmMember>,
+    warm_launches: u64,
 }
 
 /// An instance that a group holds.
@@ -114,6 +120,10 @@ struct MemberState {
     template: u32,
     /// Its capacity units.
     weight: u32,
+    /// How it left the warm pool; `None` if it was launched cold.
+    warm: Option<WarmStart>,
+    /// Whether scale-in ends it, so that it may return to the warm pool.
+    returns: bool,
     /// Position of the activity that is going on for it.
     activity: Option<usize>,
 }
@@ -130,6 +140,8 @@ impl AutoScaling {
             reactions: 0,
             template: 0,
             newest_template: 0,
+            warm: Vec::new(),
+            warm_launches: 0,
         };
         Self { groups: groups.into_iter().map(group).collect(), group_of: FxHashMap::default(), times, streams }
     }
@@ -213,6 +225,8 @@ impl AutoScaling {
             outgoing: None,
             template: group.template,
             weight: group.spec.weight(ec2.instance(instance).pool.instance_type),
+            warm: None,
+            returns: false,
             activity: None,
         });
     }
@@ -377,6 +391,7 @@ impl AutoScaling {
         };
         let Some((held, activities)) = self.held_mut(instance) else { return };
         held.state = LifecycleState::Terminating;
+        held.returns = reason == EndReason::ScaleIn;
         close(activities, held.activity.take(), now);
         activities.push(Log::terminating(instance, cause, now));
         held.activity = Some(activities.len() - 1);

@@ -125,6 +125,9 @@ impl AutoScaling {
             group.desired = group.desired.saturating_sub(weight).max(group.spec.min);
         }
         self.begin_end(instance, EndReason::Requested, now);
+        if let Some((held, _)) = self.held_mut(instance) {
+            held.returns = decrement;
+        }
         Ok(())
     }
 }

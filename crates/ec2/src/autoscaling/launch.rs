@@ -5,7 +5,7 @@
 
 use super::activity::{Activity, Reason, Refusal, launch_cause};
 use super::plan::LaunchBatch;
-use super::{Acted, AutoScaling, LifecycleState, MemberState};
+use super::{Acted, AutoScaling, LifecycleState, MemberState, WarmStart};
 use crate::fleet::{FleetErrorCode, FleetOverride, FleetRequest};
 use crate::{Ec2, InstanceId, LaunchError, Pool, RunRequest};
 use nodecast_model::domain::{NodeId, SimTime, Symbol, well_known};
@@ -31,12 +31,18 @@ impl AutoScaling {
             let from = first_node.index() + acted.launched.len();
             let most = batch.count.div_ceil(self.groups[group].spec.least_weight());
             let nodes: Vec<NodeId> = (from..from + most as usize).map(NodeId::from_index).collect();
-            let (instances, refused) = self.ask(group, ec2, batch, &nodes, now);
-            for &instance in &instances {
+            let warm = self.start_warm(group, ec2, batch, &nodes, now);
+            let cold = LaunchBatch { count: batch.count.saturating_sub(warm.len() as u32), ..*batch };
+            let (instances, refused) = match nodes.get(warm.len()..) {
+                Some(nodes) if cold.count > 0 => self.ask(group, ec2, &cold, nodes, now),
+                _ => (Vec::new(), None),
+            };
+            let warm = warm.into_iter().map(|(instance, start)| (instance, Some(start)));
+            for (instance, start) in warm.chain(instances.into_iter().map(|instance| (instance, None))) {
                 let weight = self.groups[group].spec.weight(ec2.instance(instance).pool.instance_type);
-                self.take_in(group, (instance, weight), &cause, now);
+                self.take_in(group, (instance, weight, start), &cause, now);
+                acted.launched.push(instance);
             }
-            acted.launched.extend(&instances);
             let group = &mut self.groups[group];
             let Some(reason) = refused else {
                 group.refusals.delivered(batch.zone, batch.spot);
@@ -103,7 +109,13 @@ impl AutoScaling {
         }
     }
 
-    fn take_in(&mut self, group: usize, (instance, weight): (InstanceId, u32), cause: &str, now: SimTime) {
+    fn take_in(
+        &mut self,
+        group: usize,
+        (instance, weight, warm): (InstanceId, u32, Option<WarmStart>),
+        cause: &str,
+        now: SimTime,
+    ) {
         self.group_of.insert(instance, group);
         let group = &mut self.groups[group];
         group.activities.push(Activity::launching(instance, cause, now));
@@ -115,6 +127,8 @@ impl AutoScaling {
             outgoing: None,
             template: group.template,
             weight,
+            warm,
+            returns: false,
             activity: Some(group.activities.len() - 1),
         });
     }

@@ -2,7 +2,7 @@
 
 use nodecast_model::catalog::Region;
 use nodecast_model::domain::AllocationStrategy;
-use nodecast_model::domain::node_group::{InstancesDistribution, NodeGroup, OnDemandStrategy, SpotStrategy};
+use nodecast_model::domain::node_group::{InstancesDistribution, NodeGroup, OnDemandStrategy, SpotStrategy, WarmPool};
 use nodecast_model::domain::volumes::NodeVolumes;
 use nodecast_model::domain::{Labels, Symbol};
 
@@ -27,6 +27,8 @@ pub struct GroupSpec {
     pub capacity_rebalance: bool,
     /// The process `AZRebalance`: an instance of a crowded zone is replaced by one in an emptier zone.
     pub zone_rebalance: bool,
+    /// The warm pool, if it has one.
+    pub warm_pool: Option<WarmPool>,
     /// The EBS volumes of each instance.
     pub volumes: NodeVolumes,
     /// Tags.
@@ -55,6 +57,7 @@ impl GroupSpec {
             distribution: group.distribution,
             capacity_rebalance: group.capacity_rebalance,
             zone_rebalance: group.zone_rebalance,
+            warm_pool: group.warm_pool,
             volumes: group.volumes(),
             tags: group.tags.clone(),
         }

@@ -35,6 +35,7 @@ fn spec(distribution: InstancesDistribution) -> GroupSpec {
         distribution,
         capacity_rebalance: true,
         zone_rebalance: true,
+        warm_pool: None,
         volumes: NodeVolumes::gp3(20),
         tags: Labels::new(),
     }
@@ -142,7 +143,7 @@ fn lowest_price_spot_uses_two_pools_evenly() {
 }
 
 #[test]
-fn weights_are_met_and_exceeded_by_less_than_largest() {
+fn weighted_group_exceeds_size_by_less_than_largest() {
     let mut account = weighted(20, &["c5.xlarge", "c5.2xlarge"]);
     let acted = account.act_and_serve(at(0));
     assert_eq!((acted.launched.len(), account.groups.size(0), acted.again), (2, 32, None), "at most 36");

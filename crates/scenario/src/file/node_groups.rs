@@ -9,7 +9,9 @@ use crate::domain::volumes::DiskClass;
 use crate::domain::{Labels, Symbol};
 use crate::manifests::Manifests;
 use crate::manifests::common::taints;
-use crate::manifests::node_group::{check_architectures, check_volume, managed_labels, managed_tags, sizes, strategy};
+use crate::manifests::node_group::{
+    check_architectures, check_volume, check_warm_pool, managed_labels, managed_tags, sizes, strategy,
+};
 use crate::reader::Fields;
 use crate::schema::cluster::{NodeGroupKeys, NodeGroups};
 use crate::schema::groups::UpdateKeys;
@@ -76,6 +78,16 @@ pub(crate) fn group<'s>(
     if let (Some(gib), Some(node)) = (node_group_keys.volume_size, fields.get("volumeSize")) {
         check_volume(&mut reading.reader, node.at, (gib, node_group_keys.ami_family), managed)?;
     }
+    let warm_pool = node_group_keys.warm_pool.flatten();
+    if let (Some(pool), Some(node)) = (&warm_pool, fields.get("warmPoolConfig")) {
+        if let Some(weights) = fields.get("weights") {
+            return Err(reading
+                .error(weights.at, "weights of a group with a warm pool")
+                .because("EC2 Auto Scaling has no warm pool for a mixed instances policy")
+                .help("remove `weights` or `warmPoolConfig`"));
+        }
+        check_warm_pool(&reading.reader, node.at, pool, (distribution, node_group_keys.ami_family, false))?;
+    }
     let mut group = NodeGroup {
         name: node_group_keys.name,
         managed,
@@ -101,6 +113,7 @@ pub(crate) fn group<'s>(
         cpu_credits: node_group_keys.cpu_credits,
         update_config: node_group_keys.update_config.unwrap_or_default(),
         updated_at_start: None,
+        warm_pool,
         repair: node_group_keys.repair.flatten().filter(|_| managed),
         tags: node_group_keys.tags,
         own_tags: Labels::new(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Form;
 use super::ec2::Credits;
-use super::groups::{RepairKeys, UpdateKeys};
+use super::groups::{RepairKeys, UpdateKeys, WarmPoolKeys};
 use super::kind::{Name, Placed, Positive, Share, Whole, kind, words};
 use super::names::{KedaRelease, Zone};
 use crate::definition::StartupTaint;
@@ -151,6 +151,7 @@ section! {
       maxParallelNodesRepairedPercentage: 50
       wait: 30m
     updateConfig: { maxUnavailable: 2 }
+    warmPoolConfig: { enabled: true, maxGroupPreparedCapacity: 6, minSize: 1, poolState: Stopped, reuseOnScaleIn: true }
     taints: [{ key: CriticalAddonsOnly, value: \"true\", effect: NoSchedule }]
   - name: spot
     managed: false
@@ -231,6 +232,8 @@ section! {
         "maxPods" as max_pods: Whole<1, 10_000, i64>, or "by instance type";
         /// Node auto repair of a managed group.
         "nodeRepairConfig" as repair: RepairKeys, or "off";
+        /// Warm pool of an On-Demand group.
+        "warmPoolConfig" as warm_pool: WarmPoolKeys, or "none";
         /// Whether its Auto Scaling group moves instances out of crowded zones (`AZRebalance`). EKS keeps that on for managed groups.
         "zoneRebalance" as zone_rebalance: Placed<bool>, or "true";
         /// How `update_group` replaces nodes.

@@ -78,6 +78,13 @@ impl Images {
         }
     }
 
+    /// The machine of a node was another node before, whose images are on its disk.
+    pub(super) fn inherit(&mut self, former: NodeId, node: NodeId) {
+        if let Some(images) = self.of_node.remove(&former) {
+            self.of_node.insert(node, images);
+        }
+    }
+
     /// The node is gone, and its images with it.
     pub(super) fn forget(&mut self, node: NodeId) {
         self.of_node.remove(&node);

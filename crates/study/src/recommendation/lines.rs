@@ -164,6 +164,10 @@ fn concerns(name: &str, item: BillItem) -> (&'static [Kind], &'static str) {
         BillItem::PersistentVolume => {
             "measure the use of volumes: delete unused ones, move cold data to st1 or S3, and recreate volumes that are too large"
         }
+        BillItem::WarmPool => {
+            "let the instances of the warm pool wait stopped (`poolState: Stopped`), or make the pool smaller"
+        }
+        BillItem::WarmPoolVolume => "make the warm pool smaller (`maxGroupPreparedCapacity`)",
         BillItem::PublicIpv4 => "put nodes in private subnets",
         BillItem::ControlPlane => "share one cluster among several teams: each cluster has this price",
         BillItem::ExtendedSupport => "upgrade the control plane to a release under standard support",

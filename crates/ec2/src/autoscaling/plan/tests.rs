@@ -16,6 +16,7 @@ fn spec(distribution: InstancesDistribution) -> GroupSpec {
         distribution,
         capacity_rebalance: false,
         zone_rebalance: true,
+        warm_pool: None,
         volumes: NodeVolumes::gp3(20),
         tags: Labels::new(),
     }
