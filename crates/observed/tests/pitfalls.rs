@@ -526,12 +526,41 @@ fn simulation_report_reads_as_observation() {
     run(folder.path());
     let observation = Observation::read(folder.path()).unwrap();
     assert_eq!((observation.about.sources.clone(), observation.about.window.seconds), (vec!["run".to_owned()], 120));
-    assert_eq!(observation.node_counts.iter().map(|node_count| node_count.at.as_secs()).collect::<Vec<_>>(), [0]);
+    assert_eq!(
+        observation.node_counts.iter().flatten().map(|node_count| node_count.at.as_secs()).collect::<Vec<_>>(),
+        [0]
+    );
     let web = &observation.about.figures.workloads[0];
     assert!((web.cpu_per_request_seconds.unwrap() - 0.025).abs() < 1e-12);
-    assert_eq!(observation.pending[0].pods_pending, Some(2));
+    assert_eq!(observation.pending.as_ref().unwrap()[0].pods_pending, Some(2));
     observation.write(again.path()).unwrap();
     assert_eq!(Observation::read(again.path()).unwrap(), observation);
+}
+
+#[test]
+fn run_without_pods_names_them_as_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    run(folder.path());
+    std::fs::remove_file(folder.path().join("pods.csv")).unwrap();
+    let observation = Observation::read(folder.path()).unwrap();
+    assert_eq!((observation.pods, observation.about.figures.waits), (None, None));
+    let missing: Vec<&str> = observation.about.missing.iter().map(|item| item.quantity.as_str()).collect();
+    assert_eq!(missing, ["pods"]);
+    assert!(observation.about.quantities.iter().all(|quantity| quantity.quantity != "pods"));
+}
+
+#[test]
+fn table_without_rows_has_file_if_recorded() {
+    // Counters that stand still, and no pod or node.
+    let pool = r#""nodepool":"batch""#;
+    let counted = Folder::new().put("claims_disrupted", 60, &[(pool, &[(0, 4.0), (60, 4.0)])]).import().unwrap();
+    assert_eq!((counted.counts.as_deref(), counted.stages.as_deref()), (Some(&[][..]), None));
+    let folder = tempfile::tempdir().unwrap();
+    counted.write(folder.path()).unwrap();
+    let names: Vec<&str> = counted.files().iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["counts.csv", "observation.json"]);
+    assert_eq!(Observation::read(folder.path()).unwrap(), counted);
+    assert_eq!((counted.pods, counted.nodes, counted.about.figures.node_hours), (None, None, None));
 }
 
 #[test]

@@ -73,12 +73,12 @@ pub struct Observed {
     pub start: jiff::Timestamp,
     /// Its length.
     pub length: SimDuration,
-    /// Zones in which nodes were seen.
-    pub zones: BTreeSet<String>,
+    /// Zones in which nodes were seen; `None` if no table of nodes was recorded.
+    pub zones: Option<BTreeSet<String>>,
     /// By workload.
     pub loads: Vec<ObservedLoad>,
-    /// The pods that were seen, in order of creation.
-    pub pods: Vec<ObservedPod>,
+    /// The pods that were seen, in order of creation; `None` if no table of pods was recorded.
+    pub pods: Option<Vec<ObservedPod>>,
 }
 
 /// A pod that was seen.

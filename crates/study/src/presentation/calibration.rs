@@ -111,6 +111,10 @@ fn sources(history: &History, lines: &mut Vec<String>) {
         lines.push(line);
         lines.extend(source.notes.iter().map(|note| format!("  {note}")));
     }
+    let absent = history.not_recorded();
+    if !absent.is_empty() {
+        lines.push(format!("not recorded, so not fitted: {}", absent.join(", ")));
+    }
     let disagreements = &history.disagreements;
     for one in disagreements.iter().take(DISAGREEMENTS_SHOWN) {
         lines.push(format!(
