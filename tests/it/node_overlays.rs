@@ -105,7 +105,7 @@ ec2:
 }
 
 #[test]
-fn overlay_below_spot_prices_blocks_launches_before_v1_9() {
+fn discount_below_spot_blocks_launches_until_v1_8() {
     let discount = |percent: u32| {
         format!(
             "---

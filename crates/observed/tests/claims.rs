@@ -252,7 +252,7 @@ fn of_tables(tables: &[(&str, &str)]) -> History {
 }
 
 #[test]
-fn absent_table_is_unrecorded_and_empty_one_is_not() {
+fn absent_table_differs_from_empty_one() {
     let history = of_tables(&[]);
     assert_eq!(history.not_recorded(), ["nodes", "pods", "capacity errors", "CPU and requests"]);
     assert_eq!((history.stages.clone(), history.reclaims.clone()), (None, None));
