@@ -26,6 +26,7 @@ mod man;
 mod merge;
 mod observe;
 mod pack;
+mod outputs;
 mod pricing;
 mod recommend;
 mod rightsize;

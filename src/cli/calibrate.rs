@@ -39,8 +39,8 @@ pub(super) struct Arguments {
 }
 
 /// The answer as JSON.
-#[derive(Serialize)]
-struct Answer<'a> {
+#[derive(Serialize, schemars::JsonSchema)]
+pub(super) struct Answer<'a> {
     schema_version: u32,
     program: &'static str,
     program_version: &'static str,

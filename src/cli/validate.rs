@@ -38,8 +38,8 @@ pub(super) struct Arguments {
 }
 
 /// What was found in one file.
-#[derive(Serialize)]
-struct Finding {
+#[derive(Serialize, schemars::JsonSchema)]
+pub(super) struct Finding {
     file: String,
     usable: bool,
     error: Option<Remark>,

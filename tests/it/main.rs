@@ -102,6 +102,7 @@ mod odd_paths;
 mod open_metrics;
 mod other_fees;
 mod outputs;
+mod output_schemas;
 mod pack;
 mod pack_dumps;
 mod packing_suite;

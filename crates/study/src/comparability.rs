@@ -61,7 +61,7 @@ impl NodeManagement {
 }
 
 /// Something that makes a comparison uneven.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Uneven {
     /// `launched_nothing`, `answers_nothing` or `keeps_nodes`.
     pub kind: String,

@@ -19,7 +19,7 @@ use crate::report::summary::{InputSummary, PROGRAM};
 const SCHEMA_VERSION: u32 = 1;
 
 /// Policies compared over common seeds.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Comparison {
     /// Version of this form.
     pub schema_version: u32,
@@ -55,7 +55,7 @@ pub struct Comparison {
 }
 
 /// What was compared.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct About {
     /// The scenario's name; where two scenarios are compared, both.
     pub scenario: String,
@@ -120,7 +120,7 @@ impl About {
 }
 
 /// One policy over all replications.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PolicyResult {
     /// Its name.
     pub name: String,
@@ -131,7 +131,7 @@ pub struct PolicyResult {
 }
 
 /// One figure of one policy.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FigureResult {
     /// Its name.
     pub name: String,
@@ -142,7 +142,7 @@ pub struct FigureResult {
 }
 
 /// How often an objective was met.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ObjectiveShare {
     /// Its name in the scenario.
     pub name: String,

@@ -16,7 +16,7 @@ use crate::world::World;
 const START: SimDuration = SimDuration::from_millis(500);
 
 /// What a scenario holds.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct Inspection {
     /// Its name.
     pub name: String,
@@ -47,7 +47,7 @@ pub struct Inspection {
 }
 
 /// What one policy holds.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct PolicyInspection {
     /// Its name.
     pub name: String,

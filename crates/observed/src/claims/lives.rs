@@ -273,7 +273,7 @@ pub struct Disagreement {
 }
 
 /// What one file gave.
-#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, schemars::JsonSchema)]
 pub struct SourceUse {
     /// The file, as the user named it.
     pub file: String,

@@ -17,9 +17,9 @@ use crate::summary::PROGRAM;
 /// The file by which an imported directory is known.
 const RECORD_FILE: &str = "import.json";
 
-/// What `import.json` holds.
-#[derive(Serialize)]
-struct Record<'a> {
+/// Content of `import.json`.
+#[derive(Serialize, schemars::JsonSchema)]
+pub struct ImportRecord<'a> {
     schema_version: u32,
     program: &'static str,
     program_version: &'static str,
@@ -43,7 +43,7 @@ struct OwnRecord {
 /// # Errors
 /// If `out` cannot be written or holds anything but an import that nobody has changed since; it is then as it was.
 pub fn write_import(imported: &Imported, out: &Path) -> Result<PathBuf, OutputError> {
-    let record = Record {
+    let record = ImportRecord {
         schema_version: SCHEMA_VERSION,
         program: PROGRAM,
         program_version: env!("CARGO_PKG_VERSION"),

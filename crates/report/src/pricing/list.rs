@@ -52,7 +52,7 @@ pub enum SortBy {
 }
 
 /// Instance types of one region with their prices.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct PriceList {
     /// The version of this layout.
     pub schema_version: u32,
@@ -71,7 +71,7 @@ pub struct PriceList {
 }
 
 /// An instance type in a list.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct ListedType {
     /// Name.
     pub instance_type: &'static str,
@@ -94,7 +94,7 @@ pub struct ListedType {
 }
 
 /// Spot where it is cheapest.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct CheapestSpot {
     /// The zones that share the lowest price, in order of name.
     pub zones: Vec<&'static str>,

@@ -12,7 +12,7 @@ use nodecast_replicas::workloads::CronCalendar;
 use nodecast_settings::{Action, PolicyVariant, Scenario};
 
 /// What a run is expected to come to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, schemars::JsonSchema)]
 pub struct RunSizeEstimate {
     /// Pods in all.
     pub pods: u64,

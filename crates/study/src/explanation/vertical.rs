@@ -9,7 +9,7 @@ use crate::domain::{PodId, ResourceName, SimDuration, SimTime};
 use nodecast_vpa::{Cap, ResizeCondition, Verdict};
 
 /// What a VerticalPodAutoscaler makes of a pod.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct VerticalFigures {
     /// Its namespace and name.
     pub autoscaler: String,
@@ -26,7 +26,7 @@ pub struct VerticalFigures {
 }
 
 /// What is recommended for a resource of a container: CPU in thousandths, memory in bytes.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct ResourceFigures {
     /// The container.
     pub container: String,
