@@ -135,7 +135,7 @@ fn show(
     }
     match arguments.format {
         _ if arguments.markdown => Ok(()),
-        Format::Table => console.verdicts(&named(&table::table_within(comparison, console.width()))),
+        Format::Table => console.verdicts(&named(&table::table_within(comparison, console.width(), true))),
         Format::Json => console.document(&named(&comparison.to_json().map_err(Failure::of_report)?)),
     }
 }
