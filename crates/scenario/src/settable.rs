@@ -121,6 +121,7 @@ mod tests {
             "NodePool[batch].spec.limits.cpu",
             "NodePool[batch].spec.limits[nvidia.com/gpu]",
             "load[a/b].requests.constant",
+            "load[a/b].workload",
             "manifests",
             "name",
         ];
