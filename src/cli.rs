@@ -9,6 +9,7 @@
 
 mod backtest;
 mod calibrate;
+mod candidates;
 mod check;
 mod cluster;
 mod compare;
@@ -25,6 +26,7 @@ mod init;
 mod man;
 mod merge;
 mod observe;
+mod outputs;
 mod pack;
 mod pricing;
 mod recommend;
@@ -102,6 +104,9 @@ pub fn run_on(words: impl IntoIterator<Item = OsString>) -> u8 {
     let mut console = Console::of_process(&mut out, &mut err);
     if asks_for_json(&words) {
         console.tell_errors_as_json();
+    }
+    if let Some(code) = candidates::answer(&words, &mut console) {
+        return code;
     }
     let cli = match parse(&words) {
         Ok(cli) => cli,

@@ -151,10 +151,10 @@ def diff(
     threads: Optional[int] = None,
     pricing_data: Optional[Path] = None,
 ) -> Answer:
-    """Runs a scenario before and after a change with the same seeds. The answer has the keys of comparison.json.
+    """Runs a scenario with and without a change, with the same seeds. The answer has the keys of comparison.json.
 
     :param before: the scenario; its own changes apply to ``after`` as well if that is missing
-    :param after: the scenario after the change; without it ``before`` with ``set``
+    :param after: the scenario with the change; without it ``before`` with ``set``
     :param set: the change, by path
     :raises Error: if anything of it cannot be used
     """

@@ -39,12 +39,14 @@ pub(super) struct Arguments {
 }
 
 /// The answer as JSON.
-#[derive(Serialize)]
-struct Answer<'a> {
+#[derive(Serialize, schemars::JsonSchema)]
+pub(super) struct Answer<'a> {
     schema_version: u32,
     program: &'static str,
     program_version: &'static str,
     sources: &'a [SourceUse],
+    /// Kinds of facts that no source has.
+    not_recorded: Vec<&'static str>,
     parameters: &'a [Parameter],
     effects: &'a [Effect],
     warnings: &'a [String],
@@ -77,6 +79,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
             program: "nodecast",
             program_version: env!("CARGO_PKG_VERSION"),
             sources: &fitted.history.sources,
+            not_recorded: fitted.history.not_recorded(),
             parameters: &fitted.calibration.parameters,
             effects: &effects,
             warnings: &fitted.calibration.warnings,

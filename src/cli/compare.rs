@@ -43,6 +43,9 @@ pub(super) struct Arguments {
     /// What to print: a table for people, or comparison.json
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
+    /// Print all policies, however narrow the terminal is
+    #[arg(long)]
+    wide: bool,
     #[command(flatten)]
     common: Common,
 }
@@ -78,7 +81,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         Some(share) => compare.answer_when_sure(share, common.threads, &mut bar)?,
         None => compare.answer(precision, common.threads, &mut bar)?,
     };
-    conclude(&compared, (directory, &out), (arguments.format, common.quiet), common.threads, console)?;
+    conclude(&compared, (directory, &out), (arguments.format, arguments.wide, common.quiet), common.threads, console)?;
     if compared.is_whole { Ok(()) } else { Err(Failure::silent(Failure::INTERRUPTED)) }
 }
 
@@ -107,7 +110,7 @@ fn compare_fleet(arguments: &Arguments, console: &mut Console<'_>) -> Result<(),
 pub(super) fn conclude(
     compared: &Compared,
     (directory, out): (OutputDirectory, &Path),
-    (format, quiet): (Format, bool),
+    (format, wide, quiet): (Format, bool, bool),
     threads: Option<u16>,
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
@@ -118,7 +121,7 @@ pub(super) fn conclude(
     }
     let notes = compared.write(directory, threads)?;
     match format {
-        Format::Table => console.verdicts(&table::table_within(comparison, console.width()))?,
+        Format::Table => console.verdicts(&table::table_within(comparison, console.width(), wide))?,
         Format::Json => console.document(&comparison.to_json().map_err(Failure::of_report)?)?,
     }
     if !quiet {

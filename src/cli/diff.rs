@@ -1,4 +1,4 @@
-//! `nodecast diff`: what an edit changes, with the same seeds before and after.
+//! `nodecast diff`: effect of an edit, from runs of both sides with the same seeds.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use super::{Console, Format};
 use crate::catalog::Catalog;
 use crate::domain::SimDuration;
 use crate::experiment::comparability::{NodeManagement, weigh};
-use crate::experiment::comparison::{About, Comparison, compare};
+use crate::experiment::comparison::{About, Comparison, Wording, compare};
 use crate::experiment::inspection::inputs;
 use crate::experiment::points::PointError;
 use crate::experiment::presentation::comment::{Outcome, comment};
@@ -28,11 +28,11 @@ use crate::scenario::{Caveat, Caveats, Edit, Scenario, Warning};
 /// Compares two scenario files, one file with and without --set, or with --base the files of another commit. Both run with the same seeds. Writes nothing unless you pass --html.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
-    /// Scenario file before the change
-    #[arg(required_unless_present = "base", conflicts_with = "base")]
+    /// Scenario file as it is now
+    #[arg(value_name = "NOW", required_unless_present = "base", conflicts_with = "base")]
     before: Option<PathBuf>,
-    /// Scenario file after the change [default: BEFORE with --set applied]
-    #[arg(required_unless_present_any = ["set", "base"])]
+    /// Scenario file with the change [default: NOW with --set applied]
+    #[arg(value_name = "CHANGED", required_unless_present_any = ["set", "base"])]
     after: Option<PathBuf>,
     /// Compare with this commit, branch, or tag of the git repository, for example origin/main
     #[arg(long, value_name = "COMMIT")]
@@ -40,7 +40,7 @@ pub(super) struct Arguments {
     /// With --base: scenario file to compare; repeatable [default: each file scenario.yaml that git knows]
     #[arg(long, value_name = "FILE", requires = "base")]
     scenario: Vec<PathBuf>,
-    /// Value to change in AFTER, in the scenario or a manifest, for example `NodePool[default].spec.disruption.consolidateAfter=5m`
+    /// Value to change in CHANGED, in the scenario or a manifest, for example `NodePool[default].spec.disruption.consolidateAfter=5m`
     #[arg(long = "set", value_name = "PATH=VALUE")]
     set: Vec<String>,
     /// Policy to simulate [default: the first in each file]
@@ -48,10 +48,10 @@ pub(super) struct Arguments {
     policy: Option<String>,
     #[command(flatten)]
     length: Length,
-    /// Number of seeds [default: BEFORE's `replications`]
+    /// Number of seeds [default: `replications` of NOW]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     replications: Option<u32>,
-    /// First seed [default: BEFORE's `seed`]
+    /// First seed [default: `seed` of NOW]
     #[arg(long, value_name = "N", value_parser = crate::program::edits::seed, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Also write the comparison as an HTML page
@@ -70,8 +70,10 @@ pub(super) struct Arguments {
     common: Common,
 }
 
-const BEFORE: &str = "before";
-const AFTER: &str = "after";
+/// Names of the sides in JSON, which programs read.
+const SIDES: [&str; 2] = ["before", "after"];
+/// Names of the sides for people.
+const LABELS: [&str; 2] = ["now", "with the change"];
 
 /// One side of the comparison.
 struct Side {
@@ -95,9 +97,9 @@ impl Side {
     }
 }
 
-/// Two scenarios that cannot be held against each other.
+/// Two scenarios that cannot be compared.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("the scenarios use different currencies: {before} and {after}")]
+#[error("the scenarios use different currencies: {before} {} and {after} {}", LABELS[0], LABELS[1])]
 #[diagnostic(help("costs in different currencies cannot be compared; use regions with the same currency"))]
 struct TwoCurrencies {
     before: &'static str,
@@ -109,14 +111,14 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     if let Some(base) = &arguments.base {
         return against_commit(arguments, base, console);
     }
-    // The parser asks for BEFORE where there is no base.
+    // The parser requires NOW if there is no base.
     let Some(before) = &arguments.before else { return Err(Failure::silent(Failure::BAD_INPUT)) };
     let pair = Pair { before, after: arguments.after.as_ref().unwrap_or(before) };
     let answer = answer(arguments, pair, console)?;
     show(arguments, &answer, str::to_owned, console)?;
     if arguments.markdown {
         let name = pair.after.display().to_string();
-        console.data(&comment(&[(name, Outcome::Compared(Box::new(answer.comparison)))]))?;
+        console.data(&comment(&[(name, Outcome::Compared(Box::new(answer.labelled)))]))?;
     }
     if answer.is_whole { Ok(()) } else { Err(Failure::silent(Failure::INTERRUPTED)) }
 }
@@ -128,15 +130,14 @@ fn show(
     named: impl Fn(&str) -> String,
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
-    let comparison = &answer.comparison;
     if let Some(path) = &arguments.html {
-        let page = page::render(comparison, &command(arguments, &answer.question), &[]);
+        let page = page::render(&answer.labelled, &command(arguments, &answer.question), &[]);
         experiment::write_whole(path, &named(&page))?;
     }
     match arguments.format {
         _ if arguments.markdown => Ok(()),
-        Format::Table => console.verdicts(&named(&table::table_within(comparison, console.width()))),
-        Format::Json => console.document(&named(&comparison.to_json().map_err(Failure::of_report)?)),
+        Format::Table => console.verdicts(&named(&table::table_within(&answer.labelled, console.width(), true))),
+        Format::Json => console.document(&named(&answer.comparison.to_json().map_err(Failure::of_report)?)),
     }
 }
 
@@ -195,7 +196,7 @@ fn against(arguments: &Arguments, base: &Base, name: &Path, console: &mut Consol
         return Err(Failure::silent(Failure::INTERRUPTED));
     }
     show(arguments, &answer, |text| base.named(text), console)?;
-    Ok(Outcome::Compared(Box::new(answer.comparison)))
+    Ok(Outcome::Compared(Box::new(answer.labelled)))
 }
 
 /// The files of both sides.
@@ -205,10 +206,13 @@ struct Pair<'p> {
     after: &'p Path,
 }
 
-/// What the simulations of a pair say.
+/// Result of the simulations of a pair.
 struct Answer {
     question: Question,
+    /// The comparison for programs.
     comparison: Comparison,
+    /// The comparison for people.
+    labelled: Comparison,
     /// Whether no simulation was left out.
     is_whole: bool,
 }
@@ -231,23 +235,8 @@ fn answer(arguments: &Arguments, pair: Pair<'_>, console: &mut Console<'_>) -> R
     let question = question(arguments, pair.before, &before, &after)?;
     let points = run(arguments, &question, [&before, &after], catalog, console)?;
     let is_whole = points.len() == question.plan().len();
-    let mut warnings = before.scenario.caveats();
-    warnings.merge(&Caveats::from_warnings(&before.warnings));
-    warnings.extend(Caveats::from_warnings(&after.warnings));
-    let [was, is] = [before.scenario.warm_up, after.scenario.warm_up];
-    if was != is {
-        warnings.add(&studies::UNEVEN_WARM_UP, format!(
-            "`warm_up` is {was} before and {is} after, so wait times, churn, and response times cover different periods"
-        ));
-    }
+    let mut warnings = warnings(&before, &after);
     let lengths = [before.scenario.duration, after.scenario.duration];
-    // Of warnings a table shows the first few.
-    warnings
-        .precede(uneven_lengths(lengths).map(|note| Caveat::new(&studies::UNEVEN_LENGTHS, note)).into_iter().collect());
-    let errors = |side: &Side| side.scenario.ec2.cloud.price_errors.unwrap_or(false);
-    if let Some(note) = uneven_price_errors(errors(&before), errors(&after)) {
-        warnings.add(&studies::UNEVEN_PRICE_ERRORS, note);
-    }
     let set = edits::texts(&edits::setting(&edits));
     let other_duration_seconds = (lengths[0] != lengths[1]).then(|| lengths[1].as_secs_f64());
     let of_first = about(&question, &before.scenario, old, &points);
@@ -255,30 +244,65 @@ fn answer(arguments: &Arguments, pair: Pair<'_>, console: &mut Console<'_>) -> R
         About { scenario: titled(&before, &after), set, other_duration_seconds, cost_aware: Vec::new(), ..of_first };
     let run = std::slice::from_ref(&after.policy);
     warnings.precede(edits::idle(pair.after, &edits, (&after.scenario, false), run, catalog));
-    let mut comparison = compare(about, &question.policies, points, warnings);
-    weigh(&mut comparison, &[before.footing(BEFORE)?, after.footing(AFTER)?]);
+    let compared = |names: [&str; 2], wording| -> Result<Comparison, Failure> {
+        let points = points.iter().map(|point| {
+            let name = names[usize::from(point.policy != SIDES[0])];
+            Point { policy: name.to_owned(), ..point.clone() }
+        });
+        let mut comparison = compare(about.clone(), &names.map(str::to_owned), points.collect(), warnings.clone());
+        comparison.wording = wording;
+        weigh(&mut comparison, &[before.footing(names[0])?, after.footing(names[1])?]);
+        Ok(comparison)
+    };
+    let comparison = compared(SIDES, Wording::Policies)?;
     if comparison.about.replications == 0 {
         console.tell("stopped before the first replication finished; nothing to report");
         return Err(Failure::silent(Failure::INTERRUPTED));
     }
-    Ok(Answer { question, comparison, is_whole })
+    let labelled = compared(LABELS, Wording::Phrases)?;
+    Ok(Answer { question, comparison, labelled, is_whole })
 }
 
-/// What is to be known where the two sides run for different times.
+/// Warnings of both files, and about settings that make the sides less comparable.
+fn warnings(before: &Side, after: &Side) -> Caveats {
+    let mut warnings = before.scenario.caveats();
+    warnings.merge(&Caveats::from_warnings(&before.warnings));
+    warnings.extend(Caveats::from_warnings(&after.warnings));
+    let [now, changed] = LABELS;
+    let [was, is] = [before.scenario.warm_up, after.scenario.warm_up];
+    if was != is {
+        warnings.add(&studies::UNEVEN_WARM_UP, format!(
+            "`warm_up` is {was} {now} and {is} {changed}, so wait times, churn, and response times cover different periods"
+        ));
+    }
+    let lengths = [before.scenario.duration, after.scenario.duration];
+    // Of warnings a table shows the first few.
+    warnings
+        .precede(uneven_lengths(lengths).map(|note| Caveat::new(&studies::UNEVEN_LENGTHS, note)).into_iter().collect());
+    let errors = |side: &Side| side.scenario.ec2.cloud.price_errors.unwrap_or(false);
+    if let Some(note) = uneven_price_errors(errors(before), errors(after)) {
+        warnings.add(&studies::UNEVEN_PRICE_ERRORS, note);
+    }
+    warnings
+}
+
+/// Note on sides with different durations.
 fn uneven_lengths([before, after]: [SimDuration; 2]) -> Option<String> {
+    let [now, changed] = LABELS;
     (before != after).then(|| {
         format!(
-            "`duration` is {before} before and {after} after: costs are compared per month, but counts (pods that waited, evictions, unanswered requests, pod-minutes) cover runs of different lengths"
+            "`duration` is {before} {now} and {after} {changed}: costs are compared per month, but counts (pods that waited, evictions, unanswered requests, pod-minutes) cover runs of different lengths"
         )
     })
 }
 
-/// What is to be known where errors of Spot prices are drawn for one side alone.
+/// Note on sides of which one draws errors of Spot prices.
 fn uneven_price_errors(before: bool, after: bool) -> Option<String> {
     let named = |drawn| if drawn { "drawn" } else { "none" };
+    let [now, changed] = LABELS;
     (before != after).then(|| {
         format!(
-            "`ec2.spot.price_errors` is `{}` before and `{}` after, so Spot prices differ between the two runs",
+            "`ec2.spot.price_errors` is `{}` {now} and `{}` {changed}, so Spot prices differ between the two runs",
             named(before),
             named(after)
         )
@@ -299,7 +323,7 @@ fn question(arguments: &Arguments, path: &Path, before: &Side, after: &Side) -> 
         scenario: recorded_path(path)?,
         inputs: both,
         pricing_data: arguments.pricing_data.as_deref().map(recorded_path).transpose()?,
-        policies: vec![BEFORE.to_owned(), AFTER.to_owned()],
+        policies: SIDES.map(str::to_owned).to_vec(),
         first_seed: arguments.seed.unwrap_or(before.scenario.seed),
         replications: arguments.replications.unwrap_or(before.scenario.replications),
         settings: vec![Vec::new()],
@@ -320,7 +344,7 @@ fn run(
     let cells: Vec<Cell<'_>> = plan.cells().collect();
     let durations = [before.scenario.duration, after.scenario.duration];
     let one = |cell: Cell<'_>| -> Result<Point, PointError> {
-        let side = if cell.policy == BEFORE { before } else { after };
+        let side = if cell.policy == SIDES[0] { before } else { after };
         let point = points::simulate(&side.scenario, catalog, Cell { policy: &side.policy, ..cell })?;
         Ok(Point { policy: cell.policy.to_owned(), ..point })
     };
@@ -357,13 +381,16 @@ mod tests {
         let [three, six] = ["3h", "6h"].map(|text| text.parse().unwrap());
         assert_eq!(uneven_lengths([three, three]), None);
         let told = uneven_lengths([three, six]).unwrap();
-        assert!(told.starts_with("`duration` is 3h before and 6h after: costs are compared per month"), "{told}");
+        assert!(
+            told.starts_with("`duration` is 3h now and 6h with the change: costs are compared per month"),
+            "{told}"
+        );
     }
 
     #[test]
     fn one_sided_price_errors_are_warned_about() {
         assert_eq!(uneven_price_errors(true, true), None);
         let told = uneven_price_errors(false, true).unwrap();
-        assert!(told.starts_with("`ec2.spot.price_errors` is `none` before and `drawn` after"), "{told}");
+        assert!(told.starts_with("`ec2.spot.price_errors` is `none` now and `drawn` with the change"), "{told}");
     }
 }

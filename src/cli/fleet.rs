@@ -168,7 +168,8 @@ pub(super) fn compare(
 /// The comparison as people read it.
 fn comparison_text(answer: &FleetComparison, width: Option<usize>) -> String {
     let seeds = counted(u64::from(answer.replications), "seed", "seeds");
-    let mut lines = vec![format!("{}: {seeds} from {}, 95% confidence intervals", answer.fleet, answer.first_seed)];
+    let mut lines = differences(answer);
+    lines.push(format!("{seeds} from {}, 95% confidence intervals", answer.first_seed));
     let currency = answer.currency.as_str();
     let interval = |estimate: &Estimate, signed: bool| {
         let amount = |value: f64| money(currency, value.abs());
@@ -192,6 +193,22 @@ fn comparison_text(answer: &FleetComparison, width: Option<usize>) -> String {
         .table();
     lines.extend(table.lines(width));
     printed(&lines, width)
+}
+
+/// The answer: one line per policy after the first, with the difference of its cost.
+fn differences(answer: &FleetComparison) -> Vec<String> {
+    let Some((first, others)) = answer.policies.split_first() else { return Vec::new() };
+    let sentence = |other: &PolicyResult| {
+        let difference = &other.difference.as_ref()?.difference;
+        let amount = money(&answer.currency, difference.mean.abs());
+        let words = match difference.excludes_zero() || difference.low.is_none() {
+            true if difference.mean < 0.0 => format!("costs {amount} per month less than"),
+            true => format!("costs {amount} per month more than"),
+            false => "is not clearly cheaper or more expensive than".to_owned(),
+        };
+        Some(format!("{}: {} {words} {}", answer.fleet, other.policy, first.policy))
+    };
+    others.iter().filter_map(sentence).collect()
 }
 
 /// Runs on Ctrl-C no further.

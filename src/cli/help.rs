@@ -62,7 +62,7 @@ const EXAMPLES: [(&str, &[&str]); 21] = [
         &["nodecast observe --from cluster.yaml --prometheus http://localhost:9090 --window 7d --out observed"],
     ),
     ("pricing", &["nodecast pricing show m7g.xlarge --region us-east-1", "nodecast pricing list --region eu-west-1"]),
-    ("schema", &["nodecast schema", "nodecast schema --format markdown"]),
+    ("schema", &["nodecast schema", "nodecast schema --outputs summary", "nodecast schema --format markdown"]),
     ("completions", &["nodecast completions zsh"]),
     ("man", &["nodecast man run"]),
 ];

@@ -13,7 +13,9 @@ use crate::program::observe::observed;
 use crate::program::simulations::{shell_line, warning_lines};
 use crate::program::{Failure, Prices};
 use crate::report::columns::fitted;
-use crate::scenario::draft::{Draft, SCENARIO_FILE, Wishes};
+use crate::report::format::counted;
+use crate::scenario::draft::{Draft, SCENARIO_FILE, SCHEMA_FILE, Wishes};
+use crate::scenario::schema::json_schema;
 use crate::scenario::{Limits, ScenarioError, source};
 use nodecast_fleet::Overrides;
 use nodecast_observed::observation::Observation;
@@ -57,9 +59,12 @@ pub(super) struct Arguments {
 
 /// Drafts, reads the draft back as `run` will, and only then puts it in place.
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
-    if arguments.fleet {
-        return init_fleet(arguments, console);
-    }
+    let words = if arguments.fleet { init_fleet(arguments, console)? } else { init_cluster(arguments, ".", console)? };
+    console.data(&words)
+}
+
+/// Drafts a scenario, writes it, and returns the account of it; editors find its schema in the directory `schema`, relative to it.
+fn init_cluster(arguments: &Arguments, schema: &str, console: &mut Console<'_>) -> Result<String, Failure> {
     let prices = Prices::open(arguments.pricing_data.as_deref())?;
     let (folders, dumps): (Vec<&PathBuf>, Vec<&PathBuf>) = arguments.from.iter().partition(|path| path.is_dir());
     let wishes = Wishes {
@@ -70,6 +75,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         observed: observation(&folders, &dumps, arguments.anonymise)?.as_ref().map(observed).transpose()?,
     };
     let mut draft = draft(&dumps, &wishes, prices.catalog())?;
+    draft.add_schema(schema);
     let staged = files::stage(&arguments.directory, &draft, arguments.force)?;
     let scenario = staged.path(SCENARIO_FILE);
     read_back(&scenario, prices.catalog())?;
@@ -80,21 +86,20 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     for warning in warning_lines(&draft.warnings) {
         console.note(&format!("warning: {warning}"));
     }
-    let words = farewell(&arguments.directory, &draft, console.width());
-    console.data(&words)
+    Ok(farewell(&arguments.directory, &draft, console.width()))
 }
 
 /// The file of a fleet.
 const FLEET_FILE: &str = "fleet.yaml";
 
-/// Drafts a scenario of each dump, and a fleet of all.
-fn init_fleet(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
+/// Drafts a scenario of each dump and a fleet of all, writes them, and returns the account of them.
+fn init_fleet(arguments: &Arguments, console: &mut Console<'_>) -> Result<String, Failure> {
     let file = arguments.directory.join(FLEET_FILE);
     if file.exists() && !arguments.force {
         let error = ScenarioError::new(format!("`{}` exists already", file.display()));
         return Err(error.help("choose another directory, or add --force").into());
     }
-    let mut clusters = String::new();
+    let (mut clusters, mut accounts) = (String::new(), String::new());
     let mut known = std::collections::BTreeSet::new();
     for dump in &arguments.from {
         let name = scenario_name(Path::new(dump.file_stem().unwrap_or_default()));
@@ -104,7 +109,7 @@ fn init_fleet(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Fa
         }
         let directory = arguments.directory.join(&name);
         let one = Arguments { directory, from: vec![dump.clone()], fleet: false, ..arguments.clone() };
-        execute(&one, console)?;
+        accounts += &format!("\n{}", init_cluster(&one, "..", console)?);
         clusters += &format!("  - {{ name: {name}, scenario: {name}/{SCENARIO_FILE}, account: main }}\n");
     }
     let name = scenario_name(&arguments.directory);
@@ -119,9 +124,11 @@ clusters:
 {clusters}"
     );
     write_whole(&file, &text)?;
+    write_whole(&arguments.directory.join(SCHEMA_FILE), &json_schema::text())?;
     nodecast_fleet::load(&file, Prices::open(arguments.pricing_data.as_deref())?.catalog(), &Overrides::default())?;
     let command = shell_line(&["nodecast", "run", &file.display().to_string()]);
-    console.data(&format!("wrote {}\n\nnext:\n  {command}\n", file.display()))
+    let count = counted(known.len() as u64, "cluster", "clusters");
+    Ok(format!("wrote {}: a fleet of {count}\n\nnext:\n  {command}\n{accounts}", file.display()))
 }
 
 /// The example, or the cluster of the dumps.

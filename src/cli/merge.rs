@@ -23,6 +23,9 @@ pub(super) struct Arguments {
     /// What to print: a table for people, or JSON
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
+    /// Print all policies and columns, however narrow the terminal is
+    #[arg(long)]
+    wide: bool,
     /// Print the answer alone: no word on where the report is
     #[arg(long, short)]
     quiet: bool,
@@ -65,7 +68,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         let file = changed.map_or_else(|| question.scenario.clone(), |input| input.path.clone());
         return Err(Failure::bad_input(PartError::Changed { scenario: question.scenario, file }));
     }
-    let output = (arguments.format, arguments.quiet);
+    let output = (arguments.format, arguments.wide, arguments.quiet);
     match question.kind {
         Kind::Compare => {
             let out = arguments.out.clone().unwrap_or_else(|| output_directory(&scenario));

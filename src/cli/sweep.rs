@@ -138,13 +138,13 @@ pub(super) fn conclude_merged(
     scenario: Scenario,
     prices: Prices,
     points: Vec<Point>,
-    (out, (format, quiet)): (Option<&Path>, (Format, bool)),
+    (out, (format, wide, quiet)): (Option<&Path>, (Format, bool, bool)),
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
     let out = out.map_or_else(|| output_directory(&scenario), Path::to_owned);
     let directory = begin(&out)?;
     let swept = Sweep::new(question, scenario, prices)?.answer(&points)?;
-    conclude(&swept, (directory, &out), Output { format, wide: false, quiet }, console)
+    conclude(&swept, (directory, &out), Output { format, wide, quiet }, console)
 }
 
 /// How an answer is printed.

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Console, Format};
 use crate::catalog::Catalog;
-use crate::experiment::inspection::{Inspection, inspect};
+use crate::experiment::inspection::{Inspection, caveats, inspect};
 use crate::experiment::presentation::inspection::table;
 use crate::program::{Failure, Prices, Remark, prices};
 use crate::report::columns::fitted;
@@ -14,10 +14,10 @@ use crate::report::format::counted;
 use crate::scenario::Limits;
 use crate::scenario::error::Shown;
 
-/// Check scenarios and the files they reference without running them
+/// Check scenarios and the files they reference
 ///
 /// Loads each scenario with its policies, manifests, and tables exactly as `run` does, and fails with the same errors (exit code 2). Prints
-/// a summary and every warning.
+/// a summary and every warning. Simulates the first events of each policy to estimate the size of a run, unless --quiet is set.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
     /// The scenario files
@@ -38,8 +38,8 @@ pub(super) struct Arguments {
 }
 
 /// What was found in one file.
-#[derive(Serialize)]
-struct Finding {
+#[derive(Serialize, schemars::JsonSchema)]
+pub(super) struct Finding {
     file: String,
     usable: bool,
     error: Option<Remark>,
@@ -60,7 +60,8 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let prices = Prices::open(arguments.pricing_data.as_deref())?;
     let mut findings = Vec::new();
     for path in &arguments.scenarios {
-        let (finding, failure) = look(path, prices.catalog());
+        let is_brief = arguments.quiet && arguments.format == Format::Table;
+        let (finding, failure) = look(path, is_brief, prices.catalog());
         if arguments.format == Format::Table {
             console.data(&text(&finding, (arguments.quiet, findings.is_empty()), console.width()))?;
         }
@@ -75,18 +76,22 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     conclude(&findings, arguments.strict, console)
 }
 
-/// One file, and why it cannot be used if it cannot.
-fn look(path: &Path, catalog: &Catalog) -> (Finding, Option<Failure>) {
+/// One file, and why it cannot be used if it cannot. A brief look has warnings alone.
+fn look(path: &Path, is_brief: bool, catalog: &Catalog) -> (Finding, Option<Failure>) {
     let file = path.display().to_string();
     let unusable = |error| Finding { file: file.clone(), usable: false, error, warnings: Vec::new(), holds: None };
     let (scenario, warnings) = match crate::scenario::load_with(path, catalog, &Limits::default()) {
         Ok(loaded) => loaded,
         Err(error) => return (unusable(Some(Remark::from_diagnostic(&Shown::from(&error)))), Some(error.into())),
     };
-    match inspect(&scenario, catalog) {
+    let inspected = match is_brief {
+        true => caveats(&scenario, catalog).map(|more| (None, more)),
+        false => inspect(&scenario, catalog).map(|(holds, more)| (Some(holds), more)),
+    };
+    match inspected {
         Ok((holds, more)) => {
             let warnings = warnings.iter().map(Remark::warning).chain(more.iter().map(Remark::caveat)).collect();
-            (Finding { warnings, usable: true, holds: Some(holds), ..unusable(None) }, None)
+            (Finding { warnings, usable: true, holds, ..unusable(None) }, None)
         }
         Err(error) => (unusable(Some(Remark::plain(error.to_string()))), Some(prices::unusable(error))),
     }

@@ -80,7 +80,11 @@ pub fn observed(observation: &Observation) -> Result<Observed, Failure> {
     })?;
     // Millions of rows in a week of many workloads: sorted out once.
     let mut states: BTreeMap<&str, Vec<&WorkloadState>> = BTreeMap::new();
-    for state in &observation.workloads {
+    let workloads = observation.workloads.as_ref().ok_or_else(|| {
+        ScenarioError::new("the observation has no `workloads.csv`: no demand of workloads was recorded")
+            .help("see `missing` in observation.json for how to record it")
+    })?;
+    for state in workloads {
         states.entry(&state.workload).or_default().push(state);
     }
     let states = |workload_figures: &WorkloadFigures| {
@@ -97,16 +101,22 @@ pub fn observed(observation: &Observation) -> Result<Observed, Failure> {
     let placements = observation
         .placements
         .iter()
+        .flatten()
         .map(|placement| ((placement.namespace.as_str(), placement.pod.as_str()), placement));
     let placements: BTreeMap<(&str, &str), &Placement> = placements.collect();
-    let pods = observation.pods.iter().filter_map(|this_pod| pod(this_pod, &placements)).collect();
-    let zones = observation
-        .nodes
-        .iter()
-        .map(|node| &node.zone)
-        .chain(observation.node_counts.iter().map(|node_count| &node_count.zone));
-    let zones = zones.flatten().filter(|zone| !zone.is_empty()).cloned().collect();
-    Ok(Observed { start, length: SimDuration::from_secs(window.seconds), zones, loads, pods })
+    let pods = observation.pods.as_ref();
+    let pods = pods.map(|pods| pods.iter().filter_map(|this_pod| pod(this_pod, &placements)).collect());
+    Ok(Observed { start, length: SimDuration::from_secs(window.seconds), zones: zones(observation), loads, pods })
+}
+
+/// The zones in which nodes were seen; `None` if nothing recorded nodes.
+fn zones(observation: &Observation) -> Option<BTreeSet<String>> {
+    if observation.nodes.is_none() && observation.node_counts.is_none() {
+        return None;
+    }
+    let nodes = observation.nodes.iter().flatten().map(|node| &node.zone);
+    let zones = nodes.chain(observation.node_counts.iter().flatten().map(|node_count| &node_count.zone));
+    Some(zones.flatten().filter(|zone| !zone.is_empty()).cloned().collect())
 }
 
 /// A pod, with what is known of its placement by namespace and name; `None` if it is not known what made it.
@@ -241,18 +251,40 @@ mod tests {
         };
         let workloads =
             (0..2).flat_map(|at| item.iter().map(move |(name, rate, milli)| state(name, at, *rate, *milli))).collect();
-        let loads = observed(&Observation { about, workloads, ..Observation::default() }).unwrap().loads;
+        let loads =
+            observed(&Observation { about, workloads: Some(workloads), ..Observation::default() }).unwrap().loads;
         assert_eq!(loads.iter().map(|load| load.workload.as_str()).collect::<Vec<_>>(), ["a/web", "a/worker"]);
         assert_eq!(loads[0].curve, "t_seconds,requests_per_second\n0,10\n60,10\n");
         assert_eq!(loads[0].cpu_per_request.map(|cpu| cpu.to_string()).as_deref(), Some("25ms"));
         assert_eq!(loads[1].curve, "t_seconds,cores\n0,1.5\n60,1.5\n");
-        assert!(observed(&Observation::default()).is_err());
+    }
+
+    #[test]
+    fn absent_tables_are_named_or_left_open() {
+        let Err(error) = observed(&Observation { about: window(), ..Observation::default() }) else {
+            panic!("no demand")
+        };
+        let shown = error.text(miette::GraphicalTheme::none()).unwrap();
+        assert!(shown.contains("`workloads.csv`"), "{shown}");
+        let rates = WorkloadFigures { workload: "b/api".to_owned(), cpu_used_milli: Some(900.0), ..Default::default() };
+        let about = About { figures: Figures { workloads: vec![rates], ..Figures::default() }, ..window() };
+        let workloads = Some((0..3).map(|minute| state("b/api", minute, None, 900.0)).collect());
+        let absent = Observation { about, workloads, ..Observation::default() };
+        let demand = observed(&absent).unwrap();
+        assert_eq!((demand.pods, demand.zones), (None, None));
+        let recorded = Observation { pods: Some(Vec::new()), node_counts: Some(Vec::new()), ..absent };
+        let demand = observed(&recorded).unwrap();
+        assert_eq!((demand.pods, demand.zones), (Some(Vec::new()), Some(Default::default())));
+    }
+
+    fn window() -> About {
+        About { window: Window::new(1_793_664_000, 1_793_664_300), ..About::default() }
     }
 
     fn load(figures: WorkloadFigures, workloads: Vec<WorkloadState>) -> crate::scenario::draft::ObservedLoad {
         let figures = Figures { workloads: vec![figures], ..Figures::default() };
         let about = About { window: Window::new(1_791_849_600, 1_791_849_900), figures, ..About::default() };
-        let observed = observed(&Observation { about, workloads, ..Observation::default() }).unwrap();
+        let observed = observed(&Observation { about, workloads: Some(workloads), ..Observation::default() }).unwrap();
         observed.loads.into_iter().next().unwrap()
     }
 

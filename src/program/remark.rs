@@ -7,7 +7,7 @@ use crate::scenario::error::Shown;
 use crate::scenario::{Caveat, Warning};
 
 /// An error or a warning.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, schemars::JsonSchema)]
 pub struct Remark {
     /// What is wrong, in one sentence.
     pub message: String,
@@ -25,8 +25,8 @@ pub struct Remark {
 }
 
 /// The error of a command, as it stands on stdout.
-#[derive(Serialize)]
-struct Failed {
+#[derive(Serialize, schemars::JsonSchema)]
+pub(crate) struct Failed {
     error: Remark,
 }
 

@@ -100,10 +100,10 @@ fn diff_reports_hour_with_zero_ready_replicas() {
     assert_eq!(code, Some(0), "{err}");
     assert!(out.contains("missing replicas (pod-minutes)"), "{out}");
     assert!(out.contains("longest time at zero Ready replicas"), "{out}");
-    let sentence = "one workload had zero Ready replicas for 1h (before: 0 s).";
-    assert!(out.contains("after has 60.") && out.contains(sentence), "{out}");
+    let sentence = "one workload had zero Ready replicas for 1h (now: 0 s).";
+    assert!(out.contains("The cluster with the change has 60.") && out.contains(sentence), "{out}");
     assert!(
-        out.contains("Objective unavailable_pod_minutes \u{2264} 30.0 pod-minutes: met by before in 2 of 2 runs"),
+        out.contains("Objective unavailable_pod_minutes \u{2264} 30.0 pod-minutes: met now in 2 of 2 runs"),
         "{out}"
     );
 }

@@ -315,7 +315,30 @@ fn failed_pods_are_replaced_with_growing_delays() {
     let waits: Vec<i64> = pods.windows(2).map(|two| (two[1].created - two[0].removed.unwrap()).as_secs()).collect();
     assert_eq!(pods.len(), 4);
     assert!(waits.iter().zip([10, 20, 40]).all(|(wait, least)| (least..=least + 1).contains(wait)), "{waits:?}");
-    assert_eq!(count(&outcome, EventKind::JobFailed), 1);
+    let failed = outcome.record.events.iter().find(|event| event.kind == EventKind::JobFailed).unwrap();
+    let late = (failed.at - pods[3].removed.unwrap()).as_secs_f64();
+    assert!((0.0..=1.0).contains(&late), "a failure beyond the limit ends the Job within a sync: {late}");
+}
+
+#[test]
+fn job_back_off_stays_at_ten_minutes() {
+    let outcome = under("1.35", ("  backoffLimit: 8\n", &template("100m", "")), "run_time: 2s, failures: 1");
+    let pods = pods(&outcome, "report");
+    let waits: Vec<i64> = pods.windows(2).map(|two| (two[1].created - two[0].removed.unwrap()).as_secs()).collect();
+    assert_eq!(waits.len(), 8);
+    let least = [10, 20, 40, 80, 160, 320, 600, 600];
+    assert!(waits.iter().zip(least).all(|(wait, least)| (least..=least + 1).contains(wait)), "{waits:?}");
+}
+
+#[test]
+fn container_that_ran_ten_minutes_restarts_at_once() {
+    let template = template("100m", "").replace("Never", "OnFailure");
+    let failed = |run_time: &str| {
+        failed_after(&under("1.36", ("  backoffLimit: 3\n", &template), &format!("run_time: {run_time}, failures: 1")))
+    };
+    // Three runs and a second for each start; waits of 0, 10 and 20 s, or none.
+    let (short, long) = (failed("9m"), failed("11m"));
+    assert!((1653.0..1653.5).contains(&short) && (1983.0..1983.5).contains(&long), "{short} {long}");
 }
 
 #[test]

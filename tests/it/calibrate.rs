@@ -133,6 +133,46 @@ fn holds(interval: (f64, f64), value: f64) -> bool {
     (interval.0..=interval.1).contains(&value)
 }
 
+/// What `calibrate` prints of an observation of half an hour with these pods, whose CPU grows with requests.
+fn calibrated(pods: Option<&str>) -> (String, Json) {
+    let place = place();
+    let about = r#"{"window": {"start": "2026-10-20T00:00:00Z", "seconds": 1800}}"#;
+    fs::create_dir(place.path("own")).unwrap();
+    place.put("own/observation.json", about);
+    let mut loads = "at_seconds,workload,replicas_ready,requests_per_second,cpu_used_milli\n".to_owned();
+    for minute in 0..30 {
+        loads += &format!("{},shop/api,2,{},{}\n", minute * 60, 20 + minute, (20 + minute) * 15);
+    }
+    place.put("own/workloads.csv", &loads);
+    if let Some(rows) = pods {
+        place.put("own/pods.csv", &format!("pod,workload,created_seconds,started_seconds\n{rows}"));
+    }
+    let arguments = ["calibrate", "scenario.yaml", "--from", "own", "--no-effects", "--format"];
+    let asked = |format: &str| {
+        let (out, err, code) = place.nodecast(&[&arguments[..], &[format]].concat());
+        assert_eq!(code, Some(0), "{err}");
+        out
+    };
+    (asked("table"), serde_json::from_str(&asked("json")).unwrap())
+}
+
+#[test]
+fn unrecorded_pods_leave_cpu_share_open() {
+    let unknown = "starts of pods are not recorded, so its share is unknown";
+    let (text, json) = calibrated(None);
+    assert!(
+        text.contains(unknown) && text.contains("not recorded, so not fitted: nodes, pods, capacity errors"),
+        "{text}"
+    );
+    assert_eq!(json["not_recorded"], serde_json::json!(["nodes", "pods", "capacity errors"]));
+    // No pod started in the window.
+    let (text, json) = calibrated(Some(""));
+    assert!(!text.contains(unknown) && !text.contains("second sample"), "{text}");
+    assert_eq!(json["not_recorded"], serde_json::json!(["nodes", "capacity errors"]));
+    let (text, _) = calibrated(Some("api-1,shop/api,600,610\n"));
+    assert!(text.contains("1.7% more, which pods use before their second sample"), "{text}");
+}
+
 #[test]
 fn calibration_finds_only_changed_parameters() {
     let place = place();

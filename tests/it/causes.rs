@@ -248,7 +248,7 @@ fn diff_names_workloads_with_zero_ready_replicas() {
     let (out, err, code) = place.nodecast(&["diff", "scenario.yaml", "failing.yaml", "--replications", "2"]);
     assert_eq!(code, Some(0), "{err}");
     let out = out.split_whitespace().collect::<Vec<_>>().join(" ");
-    let said = "Workloads with zero Ready replicas at some time: before: none; after: default/batch for ";
+    let said = "Workloads with zero Ready replicas at some time: now: none; with the change: default/batch for ";
     assert!(out.contains(said), "{out}");
     let (out, err, code) = place.nodecast(&["diff", "failing.yaml", "failing.yaml", "--replications", "1"]);
     assert_eq!(code, Some(0), "{err}");

@@ -216,6 +216,72 @@ fn completions_and_manual_pages_know_every_command() {
     assert!(page.contains("max\\-file\\-size"), "{page}");
 }
 
+/// The candidates for the word that stands after `words`.
+fn candidates(place: &Place, kind: &str, current: &str) -> Vec<String> {
+    let (out, err, code) =
+        place.nodecast(&["__complete", kind, current, "nodecast", "run", "wide.yaml", "--seed", "4"]);
+    assert_eq!((err.as_str(), code), ("", Some(0)));
+    out.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn scenario_values_complete_on_command_line() {
+    let place = Place::new();
+    let policies = "policies: [{name: thrift, autoscaler: karpenter}, {name: thorough, autoscaler: karpenter}]\n";
+    place.put("wide.yaml", &(SCENARIO.to_owned() + policies));
+    assert_eq!(candidates(&place, "policy", "th"), ["thorough", "thrift"]);
+    assert_eq!(candidates(&place, "policy", "thrift,"), ["thrift,thorough"]);
+    assert_eq!(candidates(&place, "policy", "--policy=thr"), ["--policy=thrift"]);
+    assert_eq!(candidates(&place, "path", "Deployment[shop/web].spec.r"), ["Deployment[shop/web].spec.replicas="]);
+    assert_eq!(candidates(&place, "path", "Node"), ["NodePool["]);
+    assert_eq!(candidates(&place, "path", "du"), ["duration="]);
+    // Each completed path can be set.
+    let (_, err, code) =
+        place.nodecast(&["run", "wide.yaml", "--set", "Deployment[shop/web].spec.replicas=3", "--quiet"]);
+    assert_eq!(code, Some(0), "{err}");
+    place.put("wide.yaml", "broken");
+    assert_eq!(candidates(&place, "policy", ""), Vec::<String>::new());
+}
+
+#[test]
+fn every_scenario_option_asks_for_candidates() {
+    let scripts = ["bash", "zsh", "fish"].map(|shell| nodecast(&["completions", shell]).0);
+    let [bash, zsh, fish] = &scripts;
+    let options = |line: &str| ["--policy)", "--policies)", "--set)"].contains(&line.trim());
+    let lines: Vec<&str> = bash.lines().collect();
+    let asked = lines.windows(2).filter(|pair| options(pair[0]) && pair[1].contains("_nodecast_values p")).count();
+    assert!(asked > 10 && asked == lines.iter().filter(|line| options(line)).count(), "{asked}");
+    let of_zsh: Vec<&str> = zsh
+        .lines()
+        .filter(|line| ["--policy=", "--policies=", "--set="].iter().any(|name| line.contains(name)))
+        .collect();
+    assert!(of_zsh.len() > 10 && of_zsh.iter().all(|line| line.contains(":_nodecast_p")), "{of_zsh:?}");
+    let of_fish: Vec<&str> =
+        fish.lines().filter(|line| line.contains(" -l policy ") || line.contains(" -l set ")).collect();
+    assert!(of_fish.len() > 10 && of_fish.iter().all(|line| line.contains("(__nodecast_values p")), "{of_fish:?}");
+}
+
+#[test]
+#[cfg(unix)]
+fn bash_completes_policies_without_evaluating_them() {
+    let place = Place::new();
+    let policies = "policies: [{name: night, autoscaler: karpenter}, {name: noon, autoscaler: karpenter}]\n";
+    place.put("wide.yaml", &(SCENARIO.to_owned() + policies));
+    place.put("script", &nodecast(&["completions", "bash"]).0);
+    let program = cargo_bin!("nodecast").parent().expect("a folder").display().to_string();
+    let ask = "COMP_WORDS=(nodecast run wide.yaml --policy n); COMP_CWORD=4; _nodecast nodecast n --policy; printf '%s\\n' \"${COMPREPLY[@]}\"";
+    let output = Command::new("bash")
+        .current_dir(place.path(""))
+        .env("PATH", format!("{program}:{}", std::env::var("PATH").expect("a path")))
+        .args(["-c", &format!(". ./script; {ask}")])
+        .output()
+        .expect("bash");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "night\nnoon\n", "{output:?}");
+    let script = fs::read_to_string(place.path("script")).expect("written");
+    let function = script.split("\n}\n").next().expect("a function");
+    assert!(!function.contains("compgen -W") && !function.contains("eval"), "{function}");
+}
+
 #[test]
 fn a_reader_that_stops_listening_is_no_error() {
     let mut child = Command::new(cargo_bin!("nodecast"))

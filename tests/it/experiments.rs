@@ -384,8 +384,8 @@ fn a_difference_is_that_of_the_edit() {
     let (out, err, code) = place.nodecast(&["diff", "scenario.yaml", "other.yaml", "--html", "diff.html"]);
     assert_eq!(code, Some(0), "{err}");
     // An hour costs more than half of one, whatever the policies do: a month is what can be compared.
-    assert!(out.contains("after is ") && out.contains(" than before per month"), "{out}");
-    assert!(out.contains("`duration` is 30m before and 1h after"), "{out}");
+    assert!(out.contains("The cluster with the change is ") && out.contains(" than now per month"), "{out}");
+    assert!(out.contains("`duration` is 30m now and 1h with the change"), "{out}");
     assert!(out.lines().filter(|line| line.trim_start().starts_with("cost  ")).count() == 1, "{out}");
     assert!(fs::read_to_string(place.path("diff.html")).unwrap().contains("Every replication"));
     let (_, _, code) = place.nodecast(&["diff", "scenario.yaml"]);
@@ -465,7 +465,7 @@ fn switching_off_small_service_is_not_better() {
     assert_eq!((&silent["was"], &silent["is"], &silent["standing"]), (&0.0.into(), &1.0.into(), &"worse".into()));
     let (out, err, code) = place.nodecast(&["diff", "scenario.yaml", "--set", off, "--replications", "1"]);
     assert_eq!(code, Some(0), "{err}");
-    assert!(out.contains("shop/tiny answers none of its requests under after, unlike before"), "{out}");
+    assert!(out.contains("shop/tiny answers none of its requests with the change, unlike now"), "{out}");
 }
 
 #[test]
@@ -474,10 +474,10 @@ fn diff_sides_have_separate_objectives() {
     let edit = "objectives.cost=100";
     let (out, err, code) = place.nodecast(&["diff", "scenario.yaml", "--set", edit, "--replications", "1"]);
     assert_eq!(code, Some(0), "{err}");
-    assert!(out.contains("Objective cost \u{2264} $1.0000: met by before in 1 of 1 runs."), "{out}");
-    assert!(out.contains("Objective cost \u{2264} $100.00: met by after in 1 of 1 runs."), "{out}");
+    assert!(out.contains("Objective cost \u{2264} $1.0000: met now in 1 of 1 runs."), "{out}");
+    assert!(out.contains("Objective cost \u{2264} $100.00: met with the change in 1 of 1 runs."), "{out}");
     assert!(
-        out.contains("no objective") && out.contains("met by before in 1 of 1 runs, after in 1 of 1 runs."),
+        out.contains("no objective") && out.contains("met now in 1 of 1 runs, with the change in 1 of 1 runs."),
         "{out}"
     );
 }

@@ -190,6 +190,18 @@ fn same_named_groups_of_unknown_cluster_warn() {
     assert!(text.contains("max: 12") && !text.contains("max: 59"), "as if nothing were known: {text}");
 }
 
+/// A draft of a dump whose nodes `workers` are instances of a group with weights, which EKS does not manage.
+pub(crate) fn drafted_with_weights() -> Draft {
+    let instances: Vec<String> = (0..6).map(|n| format!("{{\"InstanceId\": \"i-0workers-{n}\"}}")).collect();
+    let policy = "{\"LaunchTemplate\": {\"Overrides\": [{\"InstanceType\": \"m5.xlarge\", \"WeightedCapacity\": \"4\"}, {\"InstanceType\": \"m5.2xlarge\", \"WeightedCapacity\": \"8\"}]}}";
+    let more = format!(", \"Instances\": [{}], \"MixedInstancesPolicy\": {policy}", instances.join(", "));
+    let group = all(&[auto_scaling_group("shop units", [4, 24, 80], &[], &more)]);
+    let nodes = dump().replace("eks.amazonaws.com/nodegroup: workers, ", "");
+    let wishes = Wishes { name: "own".to_owned(), ..Wishes::default() };
+    let sources = [Source::new("cluster.yaml", nodes), Source::new("aws.json", group)];
+    Draft::of_dump(&sources, &wishes, Catalog::embedded().unwrap()).unwrap()
+}
+
 fn drafted(json: &str) -> Result<Draft, ScenarioError> {
     let wishes = Wishes { name: "own".to_owned(), ..Wishes::default() };
     let sources = [Source::new("cluster.yaml", dump()), Source::new("aws.json", json)];

@@ -228,6 +228,7 @@ fn update_names_keys_that_change_without_effect() {
     }
     // What an update does change; and what is written otherwise, and the same.
     assert_eq!(said("releaseVersion: a", "releaseVersion: b", ""), "");
+    assert_eq!(said("warmPoolConfig: {enabled: true}", "warmPoolConfig: {enabled: true, minSize: 2}", ""), "");
     assert_eq!(said("updateConfig: {maxUnavailable: 1}", "updateConfig: {maxUnavailablePercentage: 30}", ""), "");
     assert_eq!(
         said(

@@ -55,6 +55,46 @@ fn example_runs_and_second_policy_is_cheaper() {
     assert!(on_demand["objectives"].as_array().is_some_and(|all| all.len() == 2), "{}", on_demand["objectives"]);
 }
 
+/// The schema that the first line of a scenario names, read from where it points.
+fn schema_of(place: &Place, scenario: &str) -> Value {
+    let text = fs::read_to_string(place.path(scenario)).unwrap();
+    let line = text.lines().next().unwrap();
+    let file = line.strip_prefix("# yaml-language-server: $schema=").unwrap_or_else(|| panic!("{line}"));
+    let path = place.path(scenario).parent().unwrap().join(file);
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+#[test]
+fn scenario_names_schema_that_accepts_it() {
+    let place = Place::new();
+    let dump = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/dump/cluster.yaml");
+    let dump = dump.to_str().unwrap();
+    for words in [&["init", "books"][..], &["init", "store", "--from", dump]] {
+        let (out, err, code) = place.nodecast(words);
+        assert_eq!(code, Some(0), "{err}");
+        assert!(out.contains(&format!("wrote {}/scenario.schema.json", words[1])), "{out}");
+        let name = format!("{}/scenario.yaml", words[1]);
+        let schema = schema_of(&place, &name);
+        let text = fs::read_to_string(place.path(&name)).unwrap();
+        let mut scenario: Value = serde_saphyr::from_str(&text).unwrap();
+        assert!(crate::schema::is_valid(&schema, &schema, &scenario), "{name}");
+        scenario["replications"] = "a few".into();
+        assert!(!crate::schema::is_valid(&schema, &schema, &scenario), "{name}");
+    }
+}
+
+#[test]
+fn fleet_clusters_share_one_schema() {
+    let place = Place::new();
+    let dump = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/dump/cluster.yaml");
+    fs::copy(&dump, place.path("east.yaml")).unwrap();
+    fs::copy(&dump, place.path("west.yaml")).unwrap();
+    let (_, err, code) = place.nodecast(&["init", "all", "--fleet", "--from", "east.yaml", "--from", "west.yaml"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert_eq!(schema_of(&place, "all/east/scenario.yaml"), schema_of(&place, "all/west/scenario.yaml"));
+    assert!(place.path("all/scenario.schema.json").is_file() && !place.path("all/east/scenario.schema.json").exists());
+}
+
 #[test]
 fn uncommented_example_policy_runs() {
     let place = Place::new();

@@ -5,6 +5,7 @@ use nodecast::catalog::Catalog;
 use nodecast::domain::{NodeId, SimDuration, SimTime};
 use nodecast::report::Summary;
 use nodecast::scenario::Scenario;
+use nodecast::scenario::error::Render;
 use nodecast::simulation::{self, Outcome};
 use nodecast::world::record::{EventKind, NodeEnd, NodeFacts};
 
@@ -14,6 +15,16 @@ pub(crate) fn try_load(text: &str, manifests: &str) -> Result<Scenario, String> 
     std::fs::write(&file, text).unwrap();
     std::fs::write(directory.path().join("manifests.yaml"), manifests).unwrap();
     nodecast::scenario::load(&file).map(|(scenario, _)| scenario).map_err(|error| error.to_string())
+}
+
+/// The error that a scenario is refused with, as it is shown, with single spaces.
+pub(crate) fn shown_error(text: &str, manifests: &str) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("scenario.yaml");
+    std::fs::write(&file, text).unwrap();
+    std::fs::write(directory.path().join("manifests.yaml"), manifests).unwrap();
+    let shown = nodecast::scenario::load(&file).unwrap_err().render();
+    shown.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn run_seed(text: &str, manifests: &str, seed: u64) -> Outcome {
@@ -163,6 +174,22 @@ fn blocked_drain_of_managed_group_times_out() {
     let plain = run(&scenario(&format!("{group}, managed: false"), more), &manifests);
     let [node] = ended(&plain, NodeEnd::ScaledIn)[..] else { panic!("one node") };
     assert_eq!(node.terminating, node.deletion_requested, "nobody drains the nodes of a plain group");
+}
+
+#[test]
+fn managed_group_at_zero_drains_nodes_in_parallel() {
+    let more = "timeline: [{ at: 5m, scale_group: { group: workers, desired: 0 } }]";
+    let budget = "---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: web}\nspec: \
+        {minAvailable: 100%, selector: {matchLabels: {app: web}}}\n";
+    let outcome =
+        run(&scenario("instanceTypes: [m5.large], desired: 3, min: 0, max: 3", more), &format!("{}{budget}", web(6)));
+    let ended = ended(&outcome, NodeEnd::ScaledIn);
+    assert_eq!(ended.len(), 3);
+    let requested = ended[0].deletion_requested.unwrap();
+    for node in ended {
+        assert_eq!(node.deletion_requested, Some(requested), "all at once");
+        assert_eq!(node.terminating.unwrap() - requested, SimDuration::from_secs(300), "each has its five minutes");
+    }
 }
 
 #[test]

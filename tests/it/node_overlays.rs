@@ -77,6 +77,59 @@ fn overlay_decides_family_but_not_bill() {
     }
 }
 
+/// Capacity types of the nodes that a release launches for pods of a pool of both, where Spot costs 0.12 an hour.
+fn capacity_types(release: &str, overlay: &str) -> Vec<&'static str> {
+    let both = pool("general", "m5, m6i", "100%").replace("[on-demand]", "[spot, on-demand]");
+    let settings = format!(
+        "start: 2026-04-01T00:00:00Z
+versions: {{ karpenter: {release} }}
+cluster: {{ zones: [us-east-1a, us-east-1b] }}
+{GATE}
+ec2:
+  failures: none
+  capacity: infinite
+  spot: {{ prices: replay, file: spot.csv, interruptions: none }}"
+    );
+    let place = place(&(both + &deployment("web", 3, "general") + overlay), None, &settings);
+    let mut prices = "instance_type,zone,time,price\n".to_owned();
+    for pool in ["m5.xlarge,us-east-1a", "m5.xlarge,us-east-1b", "m6i.xlarge,us-east-1a", "m6i.xlarge,us-east-1b"] {
+        prices += &format!("{pool},2026-03-31T00:00:00Z,0.12\n");
+    }
+    place.put("spot.csv", &prices);
+    let (scenario, _) = nodecast::scenario::load(&place.path("scenario.yaml")).unwrap();
+    let outcome = run(&scenario, &scenario.policies[0], Catalog::embedded().unwrap(), 1, &mut |_| {}).unwrap();
+    let launched = outcome.record.nodes.iter().filter(|node| node.launched.is_some());
+    let mut types: Vec<&str> = launched.filter_map(|node| node.capacity_type).map(|kind| kind.as_str()).collect();
+    types.dedup();
+    types
+}
+
+#[test]
+fn discount_below_spot_blocks_launches_until_v1_8() {
+    let discount = |percent: u32| {
+        format!(
+            "---
+apiVersion: karpenter.sh/v1alpha1
+kind: NodeOverlay
+metadata: {{name: plan}}
+spec:
+  requirements: [{{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}}]
+  priceAdjustment: \"-{percent}%\"
+"
+        )
+    };
+    // On-Demand costs 0.192: 0.106 with the first discount, 0.173 with the second.
+    for (release, percent, expected) in [
+        ("v1.7", 45, &[][..]),
+        ("v1.8", 45, &[]),
+        ("v1.9", 45, &["on-demand"]),
+        ("v1.13", 45, &["on-demand"]),
+        ("v1.8", 10, &["spot"]),
+    ] {
+        assert_eq!(capacity_types(release, &discount(percent)), expected, "{release}, {percent}%");
+    }
+}
+
 #[test]
 fn overlay_resources_allow_otherwise_unschedulable_pods() {
     let fuse = deployment("fuse", 4, "general").replace("memory: 1Gi}", "memory: 1Gi, smarter-devices/fuse: \"1\"}");

@@ -124,6 +124,25 @@ fn update_without_capacity_is_rolled_back() {
 }
 
 #[test]
+fn raised_group_ends_the_scale_down_at_once() {
+    let group = "desired: 3, max: 20";
+    let events = |outcome: &Outcome| outcome.record.events.clone();
+    let first = run(&scenario(3, group, UPDATE, ""), &app(6, 1));
+    let shrinks = events(&first)
+        .iter()
+        .find(|event| event.message.contains("no old node is left"))
+        .map(|event| event.at)
+        .unwrap();
+    let raised = (shrinks - SimTime::ZERO).as_secs() + 90;
+    let step = format!("  - {{ at: {raised}s, scale_group: {{ group: workers, desired: 14 }} }}");
+    let outcome = run(&scenario(3, group, UPDATE, &step), &app(6, 1));
+    let update = &outcome.record.upgrades[0];
+    let after = (update.ended.unwrap() - SimTime::ZERO).as_secs() - raised;
+    assert!((0..=5).contains(&after) && update.failure.is_none(), "{after} s");
+    assert_eq!(running(&outcome, minutes(179)), 14, "the group stays larger");
+}
+
+#[test]
 fn update_sets_the_release_of_new_nodes() {
     let group = "desired: 2, max: 4";
     let upgrade = "  - { at: 5m, upgrade_control_plane: \"1.36\" }";

@@ -85,10 +85,10 @@ fn a_scenario_of_an_observation_replays_its_demand() {
     assert_eq!(code, Some(0), "{err}");
     let run = Observation::read(&place.path("run")).unwrap();
     let mean = |observation: &Observation, until: i64| {
-        let states = observation
-            .workloads
-            .iter()
-            .filter(|workload| &*workload.workload == "shop/web" && (1_800..until).contains(&workload.at.as_secs()));
+        let states =
+            observation.workloads.iter().flatten().filter(|workload| {
+                &*workload.workload == "shop/web" && (1_800..until).contains(&workload.at.as_secs())
+            });
         let used: Vec<f64> = states.filter_map(|state| state.cpu_used_milli).collect();
         used.iter().sum::<f64>() / used.len() as f64
     };
@@ -160,6 +160,23 @@ fn pods_missing_from_dump_are_replayed() {
     assert_eq!(code, Some(0), "{err}");
     let pods = fs::read_to_string(place.path("run/pods.csv")).unwrap();
     assert!(pods.lines().any(|line| line.starts_with("etl-2-a,")), "{pods}");
+}
+
+#[test]
+fn init_warns_of_tables_that_observation_lacks() {
+    let place = Place::new();
+    observed(&place);
+    let arguments =
+        ["init", "shop", "--from", "cluster.yaml", "--from", "own", "--region", "us-east-1", "--karpenter", "v1.13"];
+    let (_, err, code) = place.nodecast(&arguments);
+    assert!(code == Some(0) && !err.contains("the observation has no"), "{err}");
+    for name in ["pods.csv", "nodes.csv", "node_counts.csv"] {
+        let _ = fs::remove_file(place.path("own").join(name));
+    }
+    fs::remove_dir_all(place.path("shop")).unwrap();
+    let (_, err, code) = place.nodecast(&arguments);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(err.contains("no nodes (`nodes.csv`, `node_counts.csv`)") && err.contains("no pods (`pods.csv`)"), "{err}");
 }
 
 #[test]

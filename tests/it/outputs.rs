@@ -62,6 +62,8 @@ fn compute_definition_matches_its_columns() {
     let items = [
         BillItem::Instance,
         BillItem::FreeFirstHour,
+        BillItem::WarmPool,
+        BillItem::WarmPoolVolume,
         BillItem::RootVolume,
         BillItem::PersistentVolume,
         BillItem::PublicIpv4,

@@ -58,16 +58,13 @@ struct Answer {
     pending: usize,
 }
 
-/// Shares by which a requirement more may lower the bound and the plan of an instance.
-///
-/// Column generation stops a thousandth below the best bound, and further below it where bins hold many kinds. The search for a cheap plan
-/// finds one for `zone-spread-2000` without amd64 that is 1.6% cheaper than the one for all types.
-fn tolerances(instance: &str) -> (f64, f64) {
-    match instance {
-        "anti-affinity-1000" => (0.05, 0.01),
-        "zone-spread-2000" => (0.001, 0.02),
-        _ => (0.001, 0.01),
-    }
+/// The share by which a requirement more may lower the plan of an instance: the search is a heuristic.
+const PLAN_TOLERANCE: f64 = 0.01;
+
+/// The share by which a requirement more may lower the bound of an instance: column generation stops a thousandth below the best bound, and
+/// further below it where the worth of bins of many kinds cannot be proved.
+fn bound_tolerance(instance: &str) -> f64 {
+    if instance == "anti-affinity-1000" { 0.01 } else { 0.001 }
 }
 
 fn instances() -> &'static [&'static str] {
@@ -121,9 +118,10 @@ fn requirement_more_makes_no_instance_cheaper() {
                 continue;
             }
             compared += 1;
-            let (bound, plan) = tolerances(instance);
-            assert!(narrow.bound as f64 >= plain.bound as f64 * (1.0 - bound), "the bound became lower: {shown}");
-            assert!(narrow.plan as f64 >= plain.plan as f64 * (1.0 - plan), "the plan became cheaper: {shown}");
+            let least = plain.bound as f64 * (1.0 - bound_tolerance(instance));
+            assert!(narrow.bound as f64 >= least, "the bound became lower: {shown}");
+            let least = plain.plan as f64 * (1.0 - PLAN_TOLERANCE);
+            assert!(narrow.plan as f64 >= least, "the plan became cheaper: {shown}");
         }
     }
     assert!(compared >= instances().len(), "only {compared} comparisons");

@@ -443,7 +443,7 @@ fn every_schema_key_is_used() {
 }
 
 /// Whether `value` is valid under `schema`, a part of `root`. A keyword that is not known here is no schema of ours.
-fn is_valid(root: &Json, schema: &Json, value: &Json) -> bool {
+pub(crate) fn is_valid(root: &Json, schema: &Json, value: &Json) -> bool {
     let make = |schema: &Json| is_valid(root, schema, value);
     schema.as_object().unwrap().iter().all(|(keyword, rule)| match keyword.as_str() {
         "$schema" | "definitions" | "title" | "description" | "markdownDescription" => true,
@@ -473,7 +473,16 @@ fn is_valid(root: &Json, schema: &Json, value: &Json) -> bool {
                 rule => is_valid(root, rule, inner),
             })
         }),
-        "items" => value.as_array().is_none_or(|items| items.iter().all(|item| is_valid(root, rule, item))),
+        "items" => value.as_array().is_none_or(|items| match rule {
+            Json::Array(rules) => rules.iter().zip(items).all(|(rule, item)| is_valid(root, rule, item)),
+            rule => items.iter().all(|item| is_valid(root, rule, item)),
+        }),
+        "minItems" => value.as_array().is_none_or(|items| items.len() as u64 >= rule.as_u64().unwrap()),
+        "maxItems" => value.as_array().is_none_or(|items| items.len() as u64 <= rule.as_u64().unwrap()),
+        "uniqueItems" => {
+            value.as_array().is_none_or(|items| items.iter().enumerate().all(|(at, item)| !items[..at].contains(item)))
+        }
+        "allOf" => rule.as_array().unwrap().iter().all(make),
         "anyOf" => rule.as_array().unwrap().iter().any(make),
         "oneOf" => rule.as_array().unwrap().iter().filter(|rule| make(rule)).count() == 1,
         unknown => panic!("the keyword `{unknown}` is not known"),

@@ -153,6 +153,38 @@ fn startup_taint_without_daemon_uses_assumed_time() {
 }
 
 #[test]
+fn known_taints_without_daemon_have_their_own_times() {
+    for (key, after) in [("node.cilium.io/agent-not-ready", 10.0), ("s3.csi.aws.com/agent-not-ready", 5.0)] {
+        let outcome = run(&with_pool(&format!("startupTaints: [{{ key: {key}, effect: NoExecute }}]"), WEB, ""));
+        let ready = ready_nodes(&outcome)[0].ready.unwrap();
+        let waited: Vec<f64> = bound(&outcome).iter().map(|&at| (at - ready).as_secs_f64()).collect();
+        assert!(waited.len() == 2 && waited.iter().all(|wait| (after..after + 1.5).contains(wait)), "{key} {waited:?}");
+    }
+}
+
+#[test]
+fn first_efs_mount_takes_23_seconds() {
+    let taint = "startupTaints: [{ key: efs.csi.aws.com/agent-not-ready, effect: NoExecute }]";
+    let small = "images: { sizes: { \"web:1\": 1k } }";
+    let claim = "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: { name: shared }\nprovisioner: DRIVER\n---\napiVersion: v1\nkind: \
+        PersistentVolumeClaim\nmetadata: { name: data, namespace: shop }\nspec: { accessModes: [ReadWriteMany], storageClassName: shared, resources: { \
+        requests: { storage: 1Gi } } }\n";
+    let mounted = WEB.replace(
+        "    spec:\n      containers",
+        "    spec:\n      volumes: [{ name: data, persistentVolumeClaim: { claimName: data } }]\n      containers",
+    );
+    let started = |driver: &str| -> Vec<f64> {
+        let outcome = run(&with_pool(taint, &format!("{mounted}{}", claim.replace("DRIVER", driver)), small));
+        let ready = ready_nodes(&outcome)[0].ready.unwrap();
+        let pods = outcome.record.pods.iter().filter(|pod| pod.name.starts_with("web"));
+        pods.filter_map(|pod| Some((pod.started? - ready).as_secs_f64())).collect()
+    };
+    let (efs, other) = (started("efs.csi.aws.com"), started("nfs.csi.k8s.io"));
+    assert!(efs.len() == 2 && efs.iter().all(|after| (23.0..23.6).contains(after)), "{efs:?}");
+    assert!(other.len() == 2 && other.iter().all(|after| (10.0..13.0).contains(after)), "{other:?}");
+}
+
+#[test]
 fn stuck_taint_keeps_a_node_from_being_initialized() {
     let template = "startupTaints: [{ key: example.com/agent, effect: NoSchedule }]";
     let stuck = "cluster: { startup_taints: [{ key: example.com/agent, after: 3s, stuck: 100% }] }";

@@ -92,7 +92,7 @@ fn comparison_discloses_estimated_prices_and_missing_interruptions() {
     let estimated = row(&out, "share at estimated prices");
     assert!(estimated.len() == 4 && estimated[1] != estimated[2] && estimated[2].ends_with('%'), "{out}");
     assert!(out.contains("\nMuch of the cost uses estimated prices ("), "{out}");
-    assert!(out.contains(" of spot); ignore differences of a few percent.\n"), "{out}");
+    assert!(out.contains("%); ignore differences of a few percent.\n"), "{out}");
     assert!(
         page.contains("ignore differences of a few percent.")
             && page.to_lowercase().contains("share at estimated prices")
@@ -111,10 +111,12 @@ fn one_seed_has_no_interval() {
     let (out, err, code) =
         place.nodecast(&["diff", "scenario.yaml", "--set", edit, "--replications", "1", "--html", "one.html"]);
     assert_eq!(code, Some(0), "{err}");
-    assert!(out.contains("\nbefore and after, 1 replication, seed 7\n"), "{out}");
+    assert!(out.contains("\nnow and with the change, 1 replication, seed 7\n"), "{out}");
     assert!(out.contains("   change\n") && !out.contains("intervals have"), "{out}");
     let html = page("one.html");
-    assert!(html.contains("<h1>two-pods: before and after compared</h1>") && html.contains(", seed 7; all"));
+    assert!(
+        html.contains("<h1>two-pods: now and with the change compared</h1>") && html.contains(", seed 7 on both sides")
+    );
     let requested = html.lines().find(|line| line.contains("<td>CPU capacity requested</td>") && line.contains('+'));
     assert!(requested.is_some_and(|line| line.contains(" points<")), "{requested:?}");
 }

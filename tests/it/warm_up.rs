@@ -112,7 +112,7 @@ fn terminal_pages_and_comparisons_tell_of_it() {
     let edited = ["diff", "scenario.yaml", "--set", "warm_up=0s", "--replications", "1"];
     let (out, err, code) = place.nodecast(&edited);
     assert_eq!(code, Some(0), "{err}");
-    assert!((out + &err).contains("`warm_up` is 5m before and 0s after"));
+    assert!((out + &err).contains("`warm_up` is 5m now and 0s with the change"));
 }
 
 #[test]

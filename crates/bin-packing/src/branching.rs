@@ -8,14 +8,27 @@ struct Search<'c, 'p> {
     compiled: &'c Compiled<'p>,
     prices: &'c [i64],
     rates: &'c [f64],
-    /// Kinds with what they are worth for their size at the rates, the best first.
-    order: Vec<(u32, u32, f64)>,
+    /// The kinds, those worth most for their weight first.
+    order: Vec<Kind>,
     nodes_left: usize,
     best: i64,
     content: Content,
     best_content: Content,
     /// The most that anything not looked at could be worth.
     unseen: f64,
+}
+
+/// A kind of items in a bin.
+struct Kind {
+    item: u32,
+    /// How many of it the bin may hold.
+    most: u32,
+    /// What one is worth.
+    worth: f64,
+    /// Its size at the rates.
+    weight: f64,
+    /// What it is worth for its weight, infinite without any.
+    ratio: f64,
 }
 
 /// Doubles that stand for at most so many times their computed value: far more than the rounding of the few operations of
@@ -33,18 +46,19 @@ pub(super) fn most_worth(
     nodes: usize,
 ) -> (i64, Content) {
     let weight = |size: &[f64]| size.iter().zip(rates).map(|(size, rate)| size * rate).sum::<f64>();
-    let mut order: Vec<(u32, u32, f64)> = shelf
+    let mut order: Vec<Kind> = shelf
         .items
         .iter()
         .zip(&shelf.most)
         .filter(|(item, _)| prices[**item as usize] > 0)
         .map(|(&item, &most)| {
             let weight = weight(compiled.size(item as usize));
-            let ratio = if weight > 0.0 { prices[item as usize] as f64 / weight * SAFE } else { f64::INFINITY };
-            (item, most, ratio)
+            let worth = prices[item as usize] as f64 * SAFE;
+            let ratio = if weight > 0.0 { worth / weight * SAFE } else { f64::INFINITY };
+            Kind { item, most, worth, weight, ratio }
         })
         .collect();
-    order.sort_by(|a, b| b.2.total_cmp(&a.2).then(a.0.cmp(&b.0)));
+    order.sort_by(|a, b| b.ratio.total_cmp(&a.ratio).then(a.item.cmp(&b.item)));
     let mut search = Search {
         compiled,
         prices,
@@ -64,13 +78,20 @@ pub(super) fn most_worth(
 }
 
 impl Search<'_, '_> {
-    /// The most that the kinds from `depth` on can add in `room`.
+    /// The most that the kinds from `depth` on can add in `room`: the best ones first, each no more often than it may be there, and the last
+    /// one in part. At the rates no content weighs more than the room.
     fn estimate(&self, depth: usize, room: &[f64]) -> f64 {
-        let Some(&(_, _, ratio)) = self.order.get(depth) else { return 0.0 };
-        if ratio.is_infinite() {
-            return ratio;
+        let mut left = room.iter().zip(self.rates).map(|(room, rate)| room * rate).sum::<f64>() * SAFE;
+        let mut worth = 0.0;
+        for kind in &self.order[depth..] {
+            let all = kind.worth * f64::from(kind.most);
+            if kind.weight * f64::from(kind.most) > left {
+                return worth + left * kind.ratio;
+            }
+            left -= kind.weight * f64::from(kind.most);
+            worth += all;
         }
-        room.iter().zip(self.rates).map(|(room, rate)| room * rate).sum::<f64>() * SAFE * ratio
+        worth
     }
 
     fn visit(&mut self, depth: usize, worth: i64, room: &mut [f64]) {
@@ -78,7 +99,7 @@ impl Search<'_, '_> {
             self.best = worth;
             self.best_content.clone_from(&self.content);
         }
-        let Some(&(item, most, _)) = self.order.get(depth) else { return };
+        let Some(&Kind { item, most, .. }) = self.order.get(depth) else { return };
         let limit = worth as f64 + self.estimate(depth, room);
         if limit < (self.best + 1) as f64 {
             return;

@@ -128,6 +128,26 @@ impl<'c, 'p> Generation<'c, 'p> {
         }
     }
 
+    /// The amount of money that counts as one.
+    pub(super) fn unit(&self) -> f64 {
+        self.unit
+    }
+
+    /// The contents of bins to buy that cost least beyond what they are worth, at most this many.
+    pub(super) fn nearest(&self, most: usize) -> Vec<(usize, Content)> {
+        let Some(master) = &self.master else { return Vec::new() };
+        let prices = self.by_item(&master.prices);
+        let contents = self.meaning.iter().filter_map(|(bin, content)| Some(((*bin)?, content)));
+        let mut all: Vec<(f64, usize, &Content)> = contents
+            .map(|(bin, content)| {
+                let price = self.compiled.problem.bins[bin].price.max(1) as f64;
+                (1.0 - worth(content, &prices) / price, bin, content)
+            })
+            .collect();
+        all.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| (a.1, a.2).cmp(&(b.1, b.2))));
+        all.into_iter().take(most).map(|(_, bin, content)| (bin, content.clone())).collect()
+    }
+
     /// The contents that the master uses, with how often; only those of bins to buy.
     pub(super) fn used(&self) -> Vec<(usize, &Content, f64)> {
         let Some(master) = &self.master else { return Vec::new() };
@@ -142,24 +162,11 @@ impl<'c, 'p> Generation<'c, 'p> {
     /// when filled by the first prices.
     fn start(&mut self) {
         let problem = self.compiled.problem;
-        let mut alone: Vec<Option<(f64, usize, u32)>> = vec![None; self.item_of.len()];
-        for (bin, shelf) in self.compiled.shelves.iter().enumerate() {
-            for (&item, &most) in shelf.items.iter().zip(&shelf.most) {
-                let Some(row) = self.row_of[item as usize] else { continue };
-                let each = problem.bins[bin].price as f64 / f64::from(most);
-                let best = &mut alone[row as usize];
-                if best.is_none_or(|(least, ..)| each < least) {
-                    *best = Some((each, bin, most));
-                }
-            }
-        }
+        let alone = alone(self.compiled);
         let (mut demand, mut first) = (Vec::new(), Vec::new());
-        for (row, alone) in alone.into_iter().enumerate() {
-            let item = self.item_of[row];
-            // Slightly uneven demands keep the simplex from going in circles.
-            let jitter = 1.0 + 1e-7 * ((row * 7_919) % 1_009) as f64 / 1_009.0;
-            demand.push(f64::from(problem.items[item as usize].count) * jitter);
-            let (_, bin, most) = alone.unwrap_or((0.0, 0, 1));
+        for (row, &item) in self.item_of.iter().enumerate() {
+            demand.push(uneven(row, problem.items[item as usize].count));
+            let (bin, most) = alone[item as usize].unwrap_or((0, 1));
             let cost = problem.bins[bin].price as f64 / self.unit;
             first.push(Some(Column { cost, entries: vec![(row as u32, f64::from(most))] }));
             self.meaning.push((Some(bin), vec![(item, most)]));
@@ -299,6 +306,26 @@ impl<'c, 'p> Generation<'c, 'p> {
         effort.spend(steps);
         found
     }
+}
+
+/// The demand of a row for so many items: slightly uneven, which keeps the simplex from going in circles.
+pub(super) fn uneven(row: usize, count: u32) -> f64 {
+    f64::from(count) * (1.0 + 1e-7 * ((row * 7_919) % 1_009) as f64 / 1_009.0)
+}
+
+/// For each kind the bin that is cheapest for it alone, and how many of it that bin holds; `None` if no bin takes it.
+pub(super) fn alone(compiled: &Compiled<'_>) -> Vec<Option<(usize, u32)>> {
+    let mut alone: Vec<Option<(f64, usize, u32)>> = vec![None; compiled.problem.items.len()];
+    for (bin, shelf) in compiled.shelves.iter().enumerate() {
+        for (&item, &most) in shelf.items.iter().zip(&shelf.most) {
+            let each = compiled.problem.bins[bin].price as f64 / f64::from(most);
+            let best = &mut alone[item as usize];
+            if best.is_none_or(|(least, ..)| each < least) {
+                *best = Some((each, bin, most));
+            }
+        }
+    }
+    alone.into_iter().map(|alone| alone.map(|(_, bin, most)| (bin, most))).collect()
 }
 
 /// What a bin's content may be worth, and what the bin costs.

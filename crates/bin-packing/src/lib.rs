@@ -9,8 +9,9 @@
 //! give a bound once they are scaled so that no content of a bin is worth more than the bin costs. That worth is
 //! over-estimated in integers, so rounding cannot make the bound too high.
 //!
-//! [`plan`] spends the same prices: it buys the bin whose content is worth most for its price, again and again, and then
-//! takes the least worthy bins apart.
+//! [`plan`] uses the same prices in three ways: it buys the bin whose content is worth most for its price, again and again; it rounds the
+//! relaxation; and it dives, buying what the relaxation is surest of and solving it again for the rest. Then it takes the least worthy
+//! bins of the cheapest of these packings apart.
 //!
 //! What must not live here: Kubernetes, a clock. Whoever asks says when to stop, through [`Effort`].
 
@@ -18,6 +19,7 @@ mod bound;
 mod branching;
 mod ceiling;
 mod columns;
+mod diving;
 mod filling;
 mod improvement;
 mod master;

@@ -3,6 +3,7 @@
 use std::collections::BinaryHeap;
 
 use super::columns::Generation;
+use super::diving;
 use super::filling::Filler;
 use super::improvement::{self, mixed};
 use super::{Bound, Compiled, Content, Effort, Problem, fitting};
@@ -56,6 +57,17 @@ pub fn plan(problem: &Problem, effort: &mut Effort<'_>) -> Plan {
         let rounded = repacker.packing(counts, &used, effort);
         if rounded.price < best.price {
             best = rounded;
+        }
+    }
+    let mut part = Effort { steps: effort.steps / 2, go_on: &mut *effort.go_on };
+    let before = part.steps;
+    let dived = diving::dive(&compiled, &generation, &repacker, &mut part);
+    let spent = before - part.steps;
+    effort.steps = effort.steps.saturating_sub(spent);
+    if let Some((bins, left)) = dived {
+        let packing = repacker.finished(bins, left, effort);
+        if packing.price < best.price {
+            best = packing;
         }
     }
     improvement::improve(&compiled, &mut repacker, &mut best, effort);
@@ -149,6 +161,11 @@ impl<'c> Repacker<'c> {
                 bins.push(PackedBin { bin: self.cheapest_for(bin, &content), content });
             }
         }
+        self.finished(bins, left, effort)
+    }
+
+    /// A packing of these bins and greedily what is left.
+    fn finished(&mut self, mut bins: Vec<PackedBin>, left: Vec<u32>, effort: &mut Effort<'_>) -> Packing {
         let mut unlimited = Effort { steps: u64::MAX, go_on: &mut || true };
         // Packing everything must not end early: only the search for something better may.
         bins.extend(self.greedy(left, None, &mut unlimited).unwrap_or_default());
@@ -216,7 +233,7 @@ impl<'c> Repacker<'c> {
     }
 
     /// The cheapest bin for a content that fits into `bin`.
-    fn cheapest_for(&self, bin: usize, content: &Content) -> usize {
+    pub(super) fn cheapest_for(&self, bin: usize, content: &Content) -> usize {
         let problem = self.compiled.problem;
         let mut takes = vec![0.0; self.compiled.resources];
         for &(item, number) in content {

@@ -208,3 +208,37 @@ fn bins_of_one_group_leave_other_prices_alone() {
 fn kind_of(group: u32, count: u32) -> Item {
     Item { size: Vec::new(), count, most_per_bin: u32::MAX, group }
 }
+
+/// 24 kinds of items, of which every second may be in a bin once, and 36 bins of six sizes. A fixed sequence makes them of the seed.
+fn mixture(seed: u64) -> Problem {
+    let mut state = seed;
+    let mut draw = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 33) % below) as i64
+    };
+    let item = |number: u32| {
+        let cpu = [100, 250, 500, 1_000, 2_000, 4_000][draw(6) as usize];
+        let memory = cpu * (1 + draw(8)) / 2 + draw(200);
+        let count = 5 + draw(60) as u32;
+        let most_per_bin = if number % 2 == 1 { 1 } else { u32::MAX };
+        Item { size: vec![cpu, memory], count, most_per_bin, group: 0 }
+    };
+    let items = (0..24).map(item).collect();
+    let families = [(2, 30), (2, 26), (4, 36), (4, 33), (8, 46), (8, 41)];
+    let sizes = (0..6).flat_map(|size| families.map(|family| (size, family)));
+    let bins = sizes.map(|(size, (ratio, rate))| {
+        let (cpus, noise) = (2_i64 << size, draw(40_000) << size);
+        offered(&[cpus * 1_000 - 170, cpus * 500 * ratio - 300], cpus * rate * 1_000 + noise)
+    });
+    Problem { resources: 2, items, bins: bins.collect(), free: Vec::new() }
+}
+
+#[test]
+fn plans_of_many_kinds_are_near_bound() {
+    let (mut price, mut least) = (0, 0);
+    for problem in [0, 7, 9].map(mixture) {
+        thorough(|effort| price += plan(&problem, effort).price);
+        thorough(|effort| least += bound(&problem, effort).amount);
+    }
+    assert!(price as f64 <= least as f64 * 1.034, "{price} above {least}");
+}

@@ -16,6 +16,7 @@ mod plan;
 mod refusals;
 mod spec;
 mod templates;
+mod warm_pool;
 
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ pub use activity::{Activity, ActivityStatus};
 pub use calls::{GroupInstance, GroupView};
 pub use plan::{LaunchBatch, Member, Plan, plan};
 pub use spec::GroupSpec;
+pub use warm_pool::WarmStart;
 
 use super::settings::Times;
 use super::{Ec2, InstanceId};
@@ -33,6 +35,7 @@ use activity::Activity as Log;
 use nodecast_engine::Streams;
 use nodecast_model::domain::{HourlyRate, NodeId, SimDuration, SimTime, Symbol, well_known};
 use refusals::Refusals;
+use warm_pool::WarmMember;
 
 /// Median and spread of the time from a change to the group acting on it, in seconds.
 const REACTION: (f64, f64) = (6.0, 0.5);
@@ -100,6 +103,9 @@ struct Group {
     /// The version of the launch template that new instances have, and the newest one.
     template: u32,
     newest_template: u32,
+    /// Instances of the warm pool, and how many were launched into it.
+    warm: Vec<WarmMember>,
+    warm_launches: u64,
 }
 
 /// An instance that a group holds.
@@ -112,6 +118,12 @@ struct MemberState {
     outgoing: Option<EndReason>,
     /// The version of the launch template that it was launched from.
     template: u32,
+    /// Its capacity units.
+    weight: u32,
+    /// How it left the warm pool; `None` if it was launched cold.
+    warm: Option<WarmStart>,
+    /// Whether scale-in ends it, so that it may return to the warm pool.
+    returns: bool,
     /// Position of the activity that is going on for it.
     activity: Option<usize>,
 }
@@ -128,6 +140,8 @@ impl AutoScaling {
             reactions: 0,
             template: 0,
             newest_template: 0,
+            warm: Vec::new(),
+            warm_launches: 0,
         };
         Self { groups: groups.into_iter().map(group).collect(), group_of: FxHashMap::default(), times, streams }
     }
@@ -147,7 +161,7 @@ impl AutoScaling {
         &self.groups[group].spec
     }
 
-    /// How many instances the group is to have.
+    /// How many capacity units the group is to have: instances, without weights.
     pub fn desired(&self, group: usize) -> u32 {
         self.groups[group].desired
     }
@@ -159,18 +173,23 @@ impl AutoScaling {
         group.desired = desired;
     }
 
-    /// How many instances the group has that are not being terminated.
+    /// Capacity units of the instances that are not being terminated.
     pub fn size(&self, group: usize) -> u32 {
         let members = &self.groups[group].members;
-        members.iter().filter(|held| held.state != LifecycleState::Terminating).count() as u32
+        members.iter().filter(|held| held.state != LifecycleState::Terminating).map(|held| held.weight).sum()
     }
 
-    /// Where the instances of a group without any go, each with its zone and whether it is Spot.
-    pub fn first_places(&self, group: usize) -> Vec<(Symbol, bool)> {
+    /// Capacity units of an instance of a group.
+    pub fn weight(&self, instance: InstanceId) -> u32 {
+        self.held(instance).map_or(1, |held| held.weight)
+    }
+
+    /// Where an instance goes that the group has had since before the simulation, after `number` others of so many capacity units: its
+    /// zone, and whether it is Spot; `None` if the group has its size.
+    pub fn first_place(&self, group: usize, number: usize, units: u32) -> Option<(Symbol, bool)> {
         let group = &self.groups[group];
-        let on_demand = group.spec.distribution.on_demand_of(group.desired);
-        let zones = group.spec.zones.iter().copied().cycle();
-        (0..group.desired).zip(zones).map(|(number, zone)| (zone, number >= on_demand)).collect()
+        let zone = *group.spec.zones.get(number.checked_rem(group.spec.zones.len())?)?;
+        (units < group.desired).then(|| (zone, units >= group.spec.distribution.on_demand_of(group.desired)))
     }
 
     /// How long the group takes to act on the next change.
@@ -195,7 +214,7 @@ impl AutoScaling {
     }
 
     /// Takes in an instance that has been in service since before the simulation began.
-    pub fn adopt(&mut self, group: usize, instance: InstanceId) {
+    pub fn adopt(&mut self, group: usize, instance: InstanceId, ec2: &Ec2) {
         self.group_of.insert(instance, group);
         let group = &mut self.groups[group];
         group.members.push(MemberState {
@@ -205,6 +224,9 @@ impl AutoScaling {
             protected: false,
             outgoing: None,
             template: group.template,
+            weight: group.spec.weight(ec2.instance(instance).pool.instance_type),
+            warm: None,
+            returns: false,
             activity: None,
         });
     }
@@ -225,8 +247,12 @@ impl AutoScaling {
             let reason = self.held(instance).and_then(|held| held.outgoing).unwrap_or(EndReason::CapacityRebalance);
             acted.terminate.push((instance, reason));
         }
-        let blocked = plan.blocked;
         self.launch(group, ec2, &plan.launches, first_node, now, &mut acted);
+        while self.groups[group].spec.is_weighted() && !plan.launches.is_empty() && acted.failures.is_empty() {
+            plan = self.plan(group, ec2, now);
+            self.launch(group, ec2, &plan.launches, first_node, now, &mut acted);
+        }
+        let blocked = plan.blocked;
         for &(instance, reason) in &acted.terminate {
             self.begin_end(instance, reason, now);
         }
@@ -346,11 +372,11 @@ impl AutoScaling {
     /// The end of an instance begins.
     fn begin_end(&mut self, instance: InstanceId, reason: EndReason, now: SimTime) {
         let Some(group) = self.group_of(instance) else { return };
-        let size = self.groups[group].members.iter().filter(|held| held.state != LifecycleState::Terminating).count();
+        let (size, weight) = (self.size(group), self.weight(instance));
         let cause = match reason {
             EndReason::ScaleIn => format!(
                 "an instance was taken out of service in response to a difference between desired and actual capacity, shrinking the capacity from {size} to {}.",
-                size.saturating_sub(1)
+                size.saturating_sub(weight)
             ),
             EndReason::CapacityRebalance => {
                 "an instance was taken out of service in response to an EC2 instance rebalance recommendation.".to_owned()
@@ -365,6 +391,7 @@ impl AutoScaling {
         };
         let Some((held, activities)) = self.held_mut(instance) else { return };
         held.state = LifecycleState::Terminating;
+        held.returns = reason == EndReason::ScaleIn;
         close(activities, held.activity.take(), now);
         activities.push(Log::terminating(instance, cause, now));
         held.activity = Some(activities.len() - 1);
@@ -415,6 +442,7 @@ fn member(group: &Group, held: &MemberState, ec2: &mut Ec2, now: SimTime) -> Mem
         protected: held.protected,
         outgoing: held.outgoing.is_some(),
         outdated: held.template != group.template,
+        weight: held.weight,
         misfit,
         into_hour: SimDuration::from_micros(ran.as_micros() % 3_600_000_000),
     }

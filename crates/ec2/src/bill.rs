@@ -12,6 +12,10 @@ pub enum BillItem {
     Instance,
     /// Taken back: running time of a Spot instance that EC2 interrupted within its first hour.
     FreeFirstHour,
+    /// Running time of an instance in a warm pool.
+    WarmPool,
+    /// Volumes of an instance in a warm pool.
+    WarmPoolVolume,
     /// An instance's root volume.
     RootVolume,
     /// The EBS volume of a claim.
@@ -82,6 +86,8 @@ impl BillItem {
         match self {
             Self::Instance => "instance",
             Self::FreeFirstHour => "free first hour",
+            Self::WarmPool => "warm pool",
+            Self::WarmPoolVolume => "warm pool volumes",
             Self::RootVolume => "root volume",
             Self::PersistentVolume => "persistent volume",
             Self::PublicIpv4 => "public IPv4",
@@ -117,7 +123,7 @@ impl BillItem {
     /// The key of a scenario that states its price, of what is billed beside instances.
     pub const fn price_key(self) -> Option<&'static str> {
         Some(match self {
-            Self::RootVolume | Self::PersistentVolume => "ec2.billing.volume_per_month",
+            Self::RootVolume | Self::PersistentVolume | Self::WarmPoolVolume => "ec2.billing.volume_per_month",
             Self::PublicIpv4 => "ec2.billing.public_ipv4",
             Self::ControlPlane => "ec2.billing.control_plane",
             Self::ControlPlaneTier => "ec2.billing.control_plane_tier",

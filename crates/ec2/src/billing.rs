@@ -17,6 +17,7 @@ mod over_time;
 mod reserved;
 mod spot_range;
 pub mod support;
+mod warm;
 
 use std::collections::BTreeSet;
 
@@ -104,6 +105,7 @@ pub fn bill(ec2: &mut Ec2, end: SimTime, non_compute: &NonComputeUsage) -> Bill 
     lines.extend(managed);
     lines.extend(of_fargate);
     let of_compute = lines.len();
+    lines.extend(warm::lines(ec2, &mut listed, end));
     lines.extend(non_compute_lines(ec2, &instances, &mut listed, (end, non_compute)));
     if let Some(net) = &mut net {
         net.extend_from_slice(&lines[of_compute..]);

@@ -3,6 +3,7 @@
 use nodecast_engine::Stream;
 use nodecast_model::catalog::InstanceFacts;
 use nodecast_model::domain::SimDuration;
+use nodecast_model::domain::node_group::WarmPoolState;
 use nodecast_model::domain::node_pool::AmiFamily;
 
 /// The median and spread of each stage of a boot, in seconds. Stages follow one another and are independent but for a
@@ -87,6 +88,8 @@ const SIGMAS: [f64; 5] = [0.25, 0.20, 0.25, 0.30, 0.35];
 const HOST_SIGMA: f64 = 0.12;
 /// Median and spread of the time from accepted to `running`, and its bounds, in seconds.
 const RUNNING: (f64, f64, f64, f64) = (12.0, 0.35, 3.0, 90.0);
+/// Bounds of the time that a stopped instance takes to start, in seconds: measured.
+const WARM_START: (f64, f64) = (10.0, 15.0);
 /// The kubelet posts its status at this period.
 const STATUS_PERIOD: f64 = 10.0;
 
@@ -133,6 +136,24 @@ impl BootStages {
             registered: SimDuration::from_secs_f64(registered),
             network: SimDuration::from_secs_f64(registered + cni_ready),
             ready: SimDuration::from_secs_f64(registered + cni_ready + posted),
+        }
+    }
+
+    /// Draws the boot of an instance of a warm pool, which was bootstrapped before: a stopped one starts, then the kubelet registers.
+    ///
+    /// Assumption: a hibernated instance starts as fast as a stopped one.
+    pub fn draw_warm(&self, state: WarmPoolState, stream: &mut Stream) -> BootTimes {
+        let (least, most) = WARM_START;
+        let drawn = if self.fixed { (least + most) / 2.0 } else { stream.between(least, most) };
+        let start = if state == WarmPoolState::Running { 0.0 } else { drawn };
+        let registered = start + self.lognormal(stream, self.register, SIGMAS[3]);
+        let network = registered + self.lognormal(stream, self.cni_ready, SIGMAS[4]);
+        let posted = if self.fixed { STATUS_PERIOD / 2.0 } else { stream.between(0.0, STATUS_PERIOD) };
+        BootTimes {
+            running: SimDuration::from_secs_f64(start),
+            registered: SimDuration::from_secs_f64(registered),
+            network: SimDuration::from_secs_f64(network),
+            ready: SimDuration::from_secs_f64(network + self.status.unwrap_or(posted)),
         }
     }
 

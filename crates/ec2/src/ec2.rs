@@ -6,6 +6,7 @@ mod quota;
 mod requests;
 mod reserved;
 mod sharing;
+mod warm;
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -14,12 +15,13 @@ pub use self::faults::LaunchOutcome;
 use self::quota::{Change, QuotaLeft, beyond_quota};
 pub use self::requests::{InstanceFilter, LaunchError, RunRequest};
 use self::sharing::Refusal;
+pub use self::warm::{WarmId, WarmLife};
 
 use rustc_hash::FxHashMap;
 
 use super::account::{AccountUse, PoolUse};
 use super::api::ApiAction;
-use super::boot::{BootStages, BootTimes, BootTraits, fleet_call_time, shutdown_time};
+use super::boot::{BootStages, BootTimes, BootTraits, fleet_call_time};
 use super::demand::Demand;
 use super::fleet::{CallError, Candidate, FleetError, FleetErrorCode, FleetReply, FleetRequest, allocate};
 use super::market::Market;
@@ -28,6 +30,7 @@ use super::reservations::ReservationUse;
 use super::settings::{CapacityModel, CloudSettings};
 use nodecast_engine::Streams;
 use nodecast_model::catalog::Region;
+use nodecast_model::domain::node_group::WarmPoolState;
 use nodecast_model::domain::volumes::NodeVolumes;
 use nodecast_model::domain::{HourlyRate, NodeId, SimDuration, SimTime, Symbol, well_known};
 
@@ -113,6 +116,8 @@ pub struct Ec2 {
     /// The free instances at the start of those that were asked about: each launch looks at a hundred pools.
     free_at_start: RefCell<FxHashMap<Pool, u32>>,
     instances: Vec<Instance>,
+    /// Times of instances in warm pools.
+    warm: Vec<WarmLife>,
     /// Use of the limits of the account by all its clusters.
     account: AccountUse,
     /// This cluster's number among them.
@@ -163,6 +168,7 @@ impl Ec2 {
             launched: FxHashMap::default(),
             free_at_start: RefCell::default(),
             instances: Vec::new(),
+            warm: Vec::new(),
             own_vcpus: FxHashMap::default(),
             own_reserved: FxHashMap::default(),
             demand: None,
@@ -238,7 +244,7 @@ impl Ec2 {
         now: SimTime,
     ) -> Result<FleetReply, CallError> {
         self.arrived += 1;
-        self.take_tokens(ApiAction::CreateFleet, request.target, now)?;
+        self.take_tokens(ApiAction::CreateFleet, request.most_instances(), now)?;
         self.server_error(ApiAction::CreateFleet, self.arrived, now)?;
         self.settle(now);
         let mut reply = FleetReply::default();
@@ -250,10 +256,10 @@ impl Ec2 {
                 Pool { instance_type: wanted.instance_type, zone: wanted.zone, capacity_type: request.capacity_type };
             // The pools of a type stand together, and share its quota.
             if quota.0 != Some(pool.instance_type) {
-                quota = (Some(pool.instance_type), quotas.instances(self, (pool, request.target), now));
+                quota = (Some(pool.instance_type), quotas.instances(self, (pool, request.most_instances()), now));
             }
             match self.candidate_within(quota.1, (pool, how), wanted.priority, now) {
-                Ok(candidate) => candidates.push(candidate),
+                Ok(candidate) => candidates.push(Candidate { weight: wanted.weight, ..candidate }),
                 Err(code) => {
                     reply.errors.push(FleetError { code, instance_type: pool.instance_type, zone: pool.zone });
                 }
@@ -262,8 +268,9 @@ impl Ec2 {
         self.order_zones(&mut candidates);
         self.log_choice(request.capacity_type, request.strategy, candidates.len());
         let granted = allocate(request.strategy, request.pools_to_use, request.target, &candidates);
-        let undone = request.target - granted.iter().sum::<u32>();
-        let mut waiting = nodes.iter();
+        let units = |(candidate, count): (&Candidate, &u32)| candidate.weight.saturating_mul(*count);
+        let is_met = candidates.iter().zip(&granted).map(units).sum::<u32>() >= request.target;
+        let (mut waiting, mut launched) = (nodes.iter(), 0_u32);
         for (candidate, count) in candidates.iter().zip(&granted) {
             let Pool { instance_type, zone, .. } = candidate.pool;
             for _ in 0..*count {
@@ -281,13 +288,16 @@ impl Ec2 {
                 }
                 let Some(&node) = waiting.next() else { break };
                 reply.instances.push(self.launch_with(candidate.pool, node, volumes, how, now));
+                launched = launched.saturating_add(candidate.weight);
             }
-            if undone > 0 {
+            if !is_met {
                 let code = FleetErrorCode::InsufficientInstanceCapacity;
                 reply.errors.push(FleetError { code, instance_type, zone });
             }
         }
-        self.note_refusal(request, &reply, now);
+        if launched < request.target {
+            self.note_refusal(request, &reply, now);
+        }
         Ok(reply)
     }
 
@@ -335,7 +345,10 @@ impl Ec2 {
         let depth = self.free(pool, now);
         match depth.min(within_quota).saturating_add(reserved).min(addresses) {
             0 => Err(FleetErrorCode::InsufficientInstanceCapacity),
-            free => Ok(Candidate { pool, free, depth: depth.saturating_add(reserved).min(addresses), price, priority }),
+            free => {
+                let depth = depth.saturating_add(reserved).min(addresses);
+                Ok(Candidate { pool, free, depth, price, priority, weight: 1 })
+            }
         }
     }
 
@@ -385,6 +398,13 @@ impl Ec2 {
         self.slowed(boot, instance.accepted)
     }
 
+    /// Draws how long an instance of a warm pool takes to become a node.
+    pub fn warm_boot(&self, id: InstanceId, stages: &BootStages, state: WarmPoolState) -> BootTimes {
+        let instance = self.instance(id);
+        let mut stream = self.streams.nth("warm-boot", &instance.pool.stream_name(), instance.ordinal);
+        self.slowed(stages.draw_warm(state, &mut stream), instance.accepted)
+    }
+
     /// The instance enters `running`.
     pub fn mark_running(&mut self, id: InstanceId, now: SimTime) {
         self.instances[id.0 as usize].running = Some(now);
@@ -404,10 +424,7 @@ impl Ec2 {
         let instance = &mut self.instances[id.0 as usize];
         instance.terminating = Some(now);
         instance.ended_by = Some(by);
-        let (pool, ordinal) = (instance.pool, instance.ordinal);
-        let metal = self.boot_traits(pool.instance_type).metal;
-        let drawn = || shutdown_time(metal, &mut self.streams.nth("shutdown", &pool.stream_name(), ordinal));
-        self.settings.times.shutdown.unwrap_or_else(drawn)
+        self.time_to_stop(id)
     }
 
     /// The instance is gone; its place in the pool is free again.

@@ -14,7 +14,7 @@ pub struct FleetRequest {
     pub strategy: AllocationStrategy,
     /// `InstancePoolsToUseCount`: at lowest price, the instances are spread over so many of the cheapest pools; 1 otherwise.
     pub pools_to_use: u32,
-    /// Instances wanted.
+    /// Capacity units wanted: instances, unless overrides have weights.
     pub target: u32,
     /// The pools to choose from.
     pub overrides: Vec<FleetOverride>,
@@ -29,6 +29,16 @@ pub struct FleetOverride {
     pub zone: Symbol,
     /// Lower is better; counts only for the prioritized strategies.
     pub priority: u32,
+    /// `WeightedCapacity`: capacity units of an instance, 1 without weights.
+    pub weight: u32,
+}
+
+impl FleetRequest {
+    /// Instances that meet the target if all are of the smallest weight.
+    pub fn most_instances(&self) -> u32 {
+        let least = self.overrides.iter().map(|wanted| wanted.weight).min().unwrap_or(1);
+        self.target.div_ceil(least.max(1))
+    }
 }
 
 /// What CreateFleet answers.
@@ -111,6 +121,17 @@ pub struct Candidate {
     pub price: HourlyRate,
     /// Its priority in the request; lower is better.
     pub priority: u32,
+    /// Capacity units of an instance.
+    pub weight: u32,
+}
+
+impl Candidate {
+    /// Price of a capacity unit, by which strategies rank prices.
+    ///
+    /// Source: EC2 Auto Scaling user guide, instance weights; EC2 API reference, `FleetLaunchTemplateOverrides`, `WeightedCapacity`.
+    fn unit_price(&self) -> u64 {
+        u64::try_from(self.price.as_nanos()).unwrap_or(0) / u64::from(self.weight.max(1))
+    }
 }
 
 /// Share of the deepest pool's depth from which on price alone decides, in percent.
@@ -118,19 +139,18 @@ const PRICE_CAPACITY_DEPTH_PERCENT: u64 = 50;
 /// Share of the deepest pool's depth from which on priority decides, in percent.
 const PRIORITY_DEPTH_PERCENT: u64 = 80;
 
-/// Splits `target` instances over the candidates: how many from each, in candidate order. Ties go to the earlier
-/// candidate. What the candidates cannot deliver stays undone.
+/// Splits `target` capacity units over the candidates: how many instances from each, in candidate order. Ties go to the
+/// earlier candidate. The last instance may exceed the target. What the candidates cannot deliver stays undone.
 ///
 /// Deviation: AWS publishes the goals of the strategies, but not their rules. The depth thresholds are assumptions.
 pub fn allocate(strategy: AllocationStrategy, pools_to_use: u32, target: u32, candidates: &[Candidate]) -> Vec<u32> {
     let mut granted = vec![0; candidates.len()];
     match strategy {
         AllocationStrategy::LowestPrice => {
-            let price = |c: &Candidate| u64::try_from(c.price.as_nanos()).unwrap_or(0);
-            let cheapest: Vec<usize> = ranked(candidates, price).into_iter().take(pools_to_use as usize).collect();
-            spread(&mut granted, target, candidates, &cheapest);
-            let left = target - granted.iter().sum::<u32>();
-            fill(&mut granted, left, candidates, price);
+            let ranked = ranked(candidates, Candidate::unit_price);
+            let cheapest: Vec<usize> = ranked.into_iter().take(pools_to_use as usize).collect();
+            let left = spread(&mut granted, target, candidates, &cheapest);
+            fill(&mut granted, left, candidates, Candidate::unit_price);
         }
         AllocationStrategy::Prioritized => fill(&mut granted, target, candidates, |c| u64::from(c.priority)),
         AllocationStrategy::PriceCapacityOptimized => {
@@ -138,7 +158,7 @@ pub fn allocate(strategy: AllocationStrategy, pools_to_use: u32, target: u32, ca
             let deep = |c: &Candidate| u64::from(c.depth) * 100 >= deepest * PRICE_CAPACITY_DEPTH_PERCENT;
             // Deep pools first by price, then the shallow ones by depth.
             fill(&mut granted, target, candidates, |c| {
-                if deep(c) { u64::try_from(c.price.as_nanos()).unwrap_or(0) } else { u64::MAX - u64::from(c.depth) }
+                if deep(c) { c.unit_price() } else { u64::MAX - u64::from(c.depth) }
             });
         }
         AllocationStrategy::CapacityOptimized => one_by_one(&mut granted, target, candidates, 100),
@@ -160,41 +180,44 @@ fn ranked(candidates: &[Candidate], rank: impl Fn(&Candidate) -> u64) -> Vec<usi
     order
 }
 
-/// Takes `wanted` more by emptying one pool after the other, in order of `rank`.
+/// Takes `wanted` more units by emptying one pool after the other, in order of `rank`.
 fn fill(granted: &mut [u32], mut wanted: u32, candidates: &[Candidate], rank: impl Fn(&Candidate) -> u64) {
     for at in ranked(candidates, rank) {
-        let more = wanted.min(candidates[at].free - granted[at]);
+        let weight = candidates[at].weight.max(1);
+        let more = wanted.div_ceil(weight).min(candidates[at].free - granted[at]);
         granted[at] += more;
-        wanted -= more;
+        wanted = wanted.saturating_sub(more * weight);
     }
 }
 
 /// Takes instance after instance from the best pool whose depth is at least `percent` of the deepest at that moment.
-fn one_by_one(granted: &mut [u32], target: u32, candidates: &[Candidate], percent: u64) {
-    for _ in 0..target {
+fn one_by_one(granted: &mut [u32], mut wanted: u32, candidates: &[Candidate], percent: u64) {
+    while wanted > 0 {
         let has_some = |at: &usize| candidates[*at].free > granted[*at];
         let left = |at: usize| u64::from(candidates[at].depth - granted[at]);
         let deepest = (0..candidates.len()).filter(has_some).map(left).max().unwrap_or(0);
         let eligible = (0..candidates.len()).filter(has_some).filter(|&at| left(at) * 100 >= deepest * percent);
         let Some(best) = eligible.min_by_key(|&at| (candidates[at].priority, at)) else { return };
         granted[best] += 1;
+        wanted = wanted.saturating_sub(candidates[best].weight.max(1));
     }
 }
 
-/// Deals the instances out over the candidates at `pools` in turn.
-fn spread(granted: &mut [u32], mut wanted: u32, candidates: &[Candidate], pools: &[usize]) {
+/// Deals instances out over the candidates at `pools` in turn; returns the units that are missing then.
+fn spread(granted: &mut [u32], mut wanted: u32, candidates: &[Candidate], pools: &[usize]) -> u32 {
     while wanted > 0 {
         let before = wanted;
         for &at in pools {
             if wanted > 0 && granted[at] < candidates[at].free {
                 granted[at] += 1;
-                wanted -= 1;
+                wanted = wanted.saturating_sub(candidates[at].weight.max(1));
             }
         }
         if wanted == before {
-            return;
+            break;
         }
     }
+    wanted
 }
 
 #[cfg(test)]
@@ -218,6 +241,7 @@ mod tests {
                 depth: free,
                 price: HourlyRate::from_nanos(price),
                 priority: at as u32,
+                weight: 1,
             })
             .collect()
     }
@@ -237,6 +261,21 @@ mod tests {
         assert_eq!(allocate(LowestPrice, 2, 5, &pools), [0, 3, 2, 0]);
         assert_eq!(allocate(LowestPrice, 2, 14, &pools), [2, 9, 3, 0]);
         assert_eq!(allocate(LowestPrice, 9, 8, &pools), [2, 2, 2, 2]);
+    }
+
+    #[test]
+    fn weights_rank_prices_per_unit_until_met() {
+        let mut pools = candidates(&[(9, 24), (9, 40), (1, 72)]);
+        (pools[0].weight, pools[1].weight, pools[2].weight) = (2, 5, 6);
+        // 12, 8 and 12 per unit: the second pool, whose third instance exceeds the 11 units by 4.
+        for strategy in [LowestPrice, PriceCapacityOptimized] {
+            assert_eq!(allocate(strategy, 1, 11, &pools), [0, 3, 0], "{strategy:?}");
+        }
+        assert_eq!(allocate(Prioritized, 1, 11, &pools), [6, 0, 0]);
+        assert_eq!(allocate(LowestPrice, 3, 13, &pools), [1, 1, 1]);
+        assert_eq!(allocate(CapacityOptimized, 1, 8, &pools), [2, 1, 0], "the deepest pool, instance by instance");
+        pools[1].free = 1;
+        assert_eq!(allocate(LowestPrice, 1, 11, &pools), [3, 1, 0]);
     }
 
     #[test]

@@ -85,7 +85,8 @@ pub(crate) fn meter(key: &ChargeKey) -> (FocusService, String) {
             let head = if key.is_spot { "SpotUsage" } else { "BoxUsage" };
             return (ec2, format!("{head}:{name}"));
         }
-        BillItem::RootVolume | BillItem::PersistentVolume => (ec2, "EBS:VolumeUsage.gp3"),
+        BillItem::WarmPool => return (ec2, format!("BoxUsage:{name}")),
+        BillItem::RootVolume | BillItem::PersistentVolume | BillItem::WarmPoolVolume => (ec2, "EBS:VolumeUsage.gp3"),
         BillItem::PublicIpv4 => (FocusService::VPC, "PublicIPv4:InUseAddress"),
         BillItem::ControlPlane => (eks, "AmazonEKS-Hours:perCluster"),
         BillItem::ExtendedSupport => (eks, "AmazonEKS-Hours:extendedSupport"),

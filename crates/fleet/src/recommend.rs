@@ -79,7 +79,7 @@ impl Leftover {
 }
 
 /// The recommendation for one term and payment.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Offer {
     /// Years.
     pub years: u32,
@@ -124,7 +124,7 @@ pub struct Offer {
 }
 
 /// A plan to buy.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct PlanToBuy {
     /// `ec2_instance` or `compute`.
     pub kind: &'static str,
@@ -137,7 +137,7 @@ pub struct PlanToBuy {
 }
 
 /// Cost with a share of the recommended plans.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, schemars::JsonSchema)]
 pub struct CurvePoint {
     /// Share of the recommended commitment.
     pub share: f64,
@@ -150,7 +150,7 @@ pub struct CurvePoint {
 }
 
 /// Growth of the load over the term.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, schemars::JsonSchema)]
 pub struct GrowthCase {
     /// Growth a year.
     pub per_year: f64,
@@ -167,7 +167,7 @@ pub struct GrowthCase {
 }
 
 /// `recommendation.json` of a fleet.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct FleetRecommendation {
     /// Name of the fleet.
     pub fleet: String,

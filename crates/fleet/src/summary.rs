@@ -13,7 +13,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 const HOURS_PER_MONTH: f64 = 730.0;
 
 /// The result of a fleet.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct FleetSummary {
     /// The version of this layout.
     pub schema_version: u32,
@@ -50,7 +50,7 @@ pub struct FleetSummary {
 }
 
 /// Key figures of a fleet.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct Figures {
     /// Cost of the run.
     pub total: f64,
@@ -69,7 +69,7 @@ pub struct Figures {
 }
 
 /// A cluster.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct ClusterRow {
     /// Name.
     pub name: String,
@@ -108,7 +108,7 @@ pub struct ClusterRow {
 }
 
 /// A commitment over the run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct CommitmentRow {
     /// Id.
     pub id: String,
@@ -131,7 +131,7 @@ pub struct CommitmentRow {
 }
 
 /// A chargeback row.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Row {
     /// `cluster`, `account`, `organization`, or `total`.
     pub kind: &'static str,
@@ -147,7 +147,7 @@ pub struct Row {
 }
 
 /// Clusters that ran on one clock.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct CouplingRow {
     /// Names of the clusters.
     pub clusters: Vec<String>,
@@ -156,7 +156,7 @@ pub struct CouplingRow {
 }
 
 /// A vCPU quota that the clusters of an account and region share.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct QuotaRow {
     /// Name of the account.
     pub account: String,
@@ -181,7 +181,7 @@ pub struct QuotaRow {
 }
 
 /// Use of a shared quota by a cluster.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct QuotaCluster {
     /// Name.
     pub cluster: String,
@@ -194,7 +194,7 @@ pub struct QuotaCluster {
 }
 
 /// Use of a shared quota under a shared fault and in the hour after it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct QuotaFault {
     /// The fault, as the file writes it.
     pub fault: String,

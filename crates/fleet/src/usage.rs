@@ -146,11 +146,12 @@ fn add(other: &mut OtherCosts, line: &BillLine) {
         // Commitments and the discount of a scenario are the cluster's own. The fleet's discount is not on them.
         BillItem::NodeFee | BillItem::Other(_) | BillItem::Discount => &mut other.own_fees,
         BillItem::Instance
+        | BillItem::WarmPool
         | BillItem::ReservedInstances
         | BillItem::SavingsPlans
         | BillItem::UnusedCommitment
         | BillItem::Covered => &mut other.on_demand,
-        BillItem::RootVolume | BillItem::PersistentVolume => &mut other.storage,
+        BillItem::RootVolume | BillItem::PersistentVolume | BillItem::WarmPoolVolume => &mut other.storage,
         BillItem::FargateStorage => &mut other.fargate,
         BillItem::ControlPlane
         | BillItem::ExtendedSupport

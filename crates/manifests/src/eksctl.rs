@@ -115,6 +115,7 @@ static GROUP: Shape = Shape {
         "ami",
         "nodeRepairConfig",
         "updateConfig",
+        "warmPoolConfig",
         "releaseVersion",
     ],
     without_effect: &[
@@ -147,7 +148,6 @@ static GROUP: Shape = Shape {
         ("instanceMarketOptions", "no Capacity Block is used"),
         ("localZones", "its nodes run in the availability zones of the region, whose prices and waits are others"),
         ("outpostARN", "its nodes run in the region"),
-        ("warmPoolConfig", "instances start cold, so waits for nodes are too long"),
     ],
     strict: false,
 };
@@ -270,6 +270,7 @@ fn node_group<'s>(
         name,
         managed,
         instance_types,
+        weights: Vec::new(),
         distribution: purchase,
         capacity_rebalance,
         zone_rebalance: !suspends_zone_rebalance(reader, fields, managed)?,
@@ -290,6 +291,7 @@ fn node_group<'s>(
         cpu_credits: cpu_credits(reader, fields)?,
         update_config: upkeep::update_config(reader, fields, managed)?,
         updated_at_start: None,
+        warm_pool: upkeep::warm_pool(reader, fields, (purchase, family, managed))?,
         repair: upkeep::repair(reader, fields, managed)?,
         tags,
         own_tags,

@@ -3,7 +3,7 @@
 use super::common::{count, taint_effect};
 use crate::lints;
 use nodecast_model::catalog::Region;
-use nodecast_model::domain::node_group::{InstancesDistribution, SpotStrategy};
+use nodecast_model::domain::node_group::{InstancesDistribution, SpotStrategy, WarmPool, WarmPoolState};
 use nodecast_model::domain::node_pool::AmiFamily;
 use nodecast_model::domain::symbol::well_known;
 use nodecast_model::domain::{KubernetesBehaviour, KubernetesVersion, Labels, Symbol, Taint};
@@ -122,6 +122,41 @@ pub fn check_architectures(
     );
     reader.warn(&lints::MIXED_ARCHITECTURES, at, why, "", "make a group for each architecture");
     Ok(())
+}
+
+/// Checks that AWS accepts a warm pool for a group with this purchase and family of images; the last flag is a custom image of a managed group.
+///
+/// Source: EC2 Auto Scaling user guide, limitations of warm pools; EKS user guide, warm pools of managed node groups (8cd63e6, 2026).
+///
+/// # Errors
+/// If AWS refuses it.
+pub fn check_warm_pool(
+    reader: &Reader<'_>,
+    at: Location,
+    pool: &WarmPool,
+    (purchase, family, has_own_image): (InstancesDistribution, AmiFamily, bool),
+) -> Result<(), InputError> {
+    let is_bottlerocket = family == AmiFamily::Bottlerocket;
+    let (what, why, help) = if !purchase.is_on_demand() {
+        (
+            "a group with Spot instances",
+            "EC2 Auto Scaling has no warm pool for Spot instances",
+            "use On-Demand, or remove it",
+        )
+    } else if has_own_image {
+        ("a group with a custom image", "EKS has no warm pool for custom images", "remove `ami`, or the warm pool")
+    } else if is_bottlerocket && pool.state == WarmPoolState::Hibernated {
+        ("hibernated Bottlerocket instances", "Bottlerocket does not hibernate", "write `poolState: Stopped`")
+    } else if is_bottlerocket && pool.reuse_on_scale_in {
+        (
+            "Bottlerocket instances with `reuseOnScaleIn`",
+            "Bottlerocket instances are not reused",
+            "remove `reuseOnScaleIn`",
+        )
+    } else {
+        return Ok(());
+    };
+    Err(reader.error(at, format!("a warm pool of {what}")).because(why).help(help))
 }
 
 /// Checks that the volume of so many GiB for pods is as large as the snapshot that EKS's image is made from; `sure` says whether the group
@@ -264,6 +299,7 @@ pub fn sizes(
 #[cfg(test)]
 mod tests {
     use crate::{Manifests, read_manifests};
+    use nodecast_model::domain::node_group::SpotStrategy;
     use nodecast_model::domain::node_pool::AmiFamily;
     use nodecast_model::text::{InputError, Source};
 
@@ -299,6 +335,33 @@ mod tests {
         assert_eq!(read("nodeGroups", "ScheduledActions"), (true, 0));
         assert_eq!(read("nodeGroups", "AZRebalance, Launch"), (false, 1));
         assert_eq!(read("managedNodeGroups", "AZRebalance"), (true, 1));
+    }
+
+    #[test]
+    fn managed_spot_groups_prefer_price_since_128() {
+        let strategy = |version: &str| {
+            let text = format!(
+                "apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {{name: c, region: us-east-1, version: \"{version}\"}}\n\
+                 managedNodeGroups: [{{name: a, instanceTypes: [m5.large, m5a.large], spot: true}}]\n"
+            );
+            read_manifests(&Source::new("cluster.yaml", text)).unwrap().node_groups[0].distribution.spot_strategy
+        };
+        assert_eq!(strategy("1.27"), SpotStrategy::CapacityOptimized);
+        assert_eq!(strategy("1.28"), SpotStrategy::PriceCapacityOptimized);
+    }
+
+    #[test]
+    fn repair_override_sets_wait_or_prevents_repair() {
+        let wait = |over: &str| {
+            let rest = format!(
+                "nodeRepairConfig: {{enabled: true, nodeRepairConfigOverrides: [{{nodeMonitoringCondition: Ready, {over}}}]}}"
+            );
+            let read = groups("managedNodeGroups", &rest).unwrap();
+            read.node_groups[0].repair.as_ref().and_then(|repair| repair.wait).map(|wait| wait.as_secs())
+        };
+        assert_eq!(wait("minRepairWaitTimeMins: 12, repairAction: Replace"), Some(720));
+        assert_eq!(wait("repairAction: Replace"), Some(1_800));
+        assert_eq!(wait("minRepairWaitTimeMins: 12, repairAction: NoAction"), None);
     }
 
     #[test]

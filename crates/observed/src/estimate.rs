@@ -21,7 +21,7 @@ pub use times::{Duration, LogNormal, Shrunk, median, shrink};
 pub use windows::unblurred;
 
 /// A value with its 95 % interval and the size of the sample behind it.
-#[derive(Clone, Copy, PartialEq, Debug, serde::Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, serde::Serialize, schemars::JsonSchema)]
 pub struct Estimate {
     /// The value.
     pub value: f64,

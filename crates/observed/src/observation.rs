@@ -19,33 +19,33 @@ pub use self::tables::{
     WorkloadState,
 };
 
-/// What a cluster recorded, or a run.
+/// What a cluster recorded, or a run. A table is `None` where nothing recorded it, and empty where nothing happened.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Observation {
     /// The window, the sources, and how much of each quantity there is.
     pub about: About,
     /// `workloads.csv`: each workload at instants, with what was observed at them.
-    pub workloads: Vec<WorkloadState>,
+    pub workloads: Option<Vec<WorkloadState>>,
     /// `memory.csv`: memory held by each workload.
-    pub memory: Vec<MemoryUse>,
+    pub memory: Option<Vec<MemoryUse>>,
     /// `nodes.csv`: each node.
-    pub nodes: Vec<NodeLife>,
+    pub nodes: Option<Vec<NodeLife>>,
     /// `node_counts.csv`: how many nodes there were of each kind.
-    pub node_counts: Vec<NodeCount>,
+    pub node_counts: Option<Vec<NodeCount>>,
     /// `pods.csv`: each pod.
-    pub pods: Vec<PodLife>,
+    pub pods: Option<Vec<PodLife>>,
     /// `placements.csv`: what pods ask of their nodes beyond CPU and memory.
-    pub placements: Vec<Placement>,
+    pub placements: Option<Vec<Placement>>,
     /// `pending.csv`: pods that wait.
-    pub pending: Vec<Pending>,
+    pub pending: Option<Vec<Pending>>,
     /// `autoscalers.csv`: limits and targets of HorizontalPodAutoscalers.
-    pub autoscalers: Vec<Autoscaler>,
+    pub autoscalers: Option<Vec<Autoscaler>>,
     /// `counts.csv`: what node autoscalers counted, by stretch.
-    pub counts: Vec<Count>,
+    pub counts: Option<Vec<Count>>,
     /// `stages.csv`: how long the stages of launches took.
-    pub stages: Vec<Stage>,
+    pub stages: Option<Vec<Stage>>,
     /// `spot_prices.csv`: Spot prices as Karpenter saw them.
-    pub spot_prices: Vec<SpotPrice>,
+    pub spot_prices: Option<Vec<SpotPrice>>,
     /// `events.jsonl`: what happened.
-    pub events: Vec<Event>,
+    pub events: Option<Vec<Event>>,
 }

@@ -25,7 +25,7 @@ const LOG: &str = "karpenter/controller-v1.13.jsonl";
 const WATCH: &str = "karpenter/nodeclaims-watch.jsonl";
 
 fn mean(history: &History, to: Milestone) -> (usize, f64) {
-    let spans = history.lives.iter().filter(|life| !life.truncated);
+    let spans = history.lives.iter().flatten().filter(|life| !life.truncated);
     let spans: Vec<f64> = spans.filter_map(|life| life.seconds(Milestone::Created, to)).collect();
     (spans.len(), spans.iter().sum::<f64>() / spans.len() as f64)
 }
@@ -56,7 +56,7 @@ fn the_watch_tells_the_boots_in_whole_seconds() {
     {
         close(mean(&history, milestone).1, seconds, 0.005);
     }
-    let boots = history.lives.iter().filter(|life| !life.truncated);
+    let boots = history.lives.iter().flatten().filter(|life| !life.truncated);
     let boots: Vec<f64> = boots.filter_map(|life| life.seconds(Milestone::Launched, Milestone::Initialized)).collect();
     assert_eq!(boots.len(), 22);
     close(boots.iter().sum::<f64>() / 22.0, 59.5, 0.05);
@@ -64,13 +64,13 @@ fn the_watch_tells_the_boots_in_whole_seconds() {
     let fitted = LogNormal::fit(&boots.into_iter().map(Duration::whole).collect::<Vec<_>>()).unwrap();
     close(fitted.spread, 0.19, 0.005);
     // One claim was there when the watch began: it is truncated, and no boot of it was seen.
-    let truncated: Vec<&Life> = history.lives.iter().filter(|life| life.truncated).collect();
+    let truncated: Vec<&Life> = history.lives.iter().flatten().filter(|life| life.truncated).collect();
     assert_eq!(truncated.iter().map(|life| life.name.as_str()).collect::<Vec<_>>(), ["default-xl47d"]);
 }
 
 fn ends(history: &History) -> BTreeMap<End, usize> {
     let mut ends = BTreeMap::new();
-    for end in history.lives.iter().filter_map(|life| life.end.clone()) {
+    for end in history.lives.iter().flatten().filter_map(|life| life.end.clone()) {
         *ends.entry(end).or_insert(0) += 1;
     }
     ends
@@ -84,7 +84,7 @@ fn the_log_tells_why_claims_ended() {
 
 fn exposure(history: &History) -> Exposed {
     let mut exposed = Exposed::default();
-    for life in history.lives.iter().filter(|life| life.is_spot()) {
+    for life in history.lives.iter().flatten().filter(|life| life.is_spot()) {
         let Some(launched) = life.at(Milestone::Launched) else { continue };
         let until = life.ended().unwrap_or(life.window.until);
         exposed.hours += until.seconds_since(launched.max(life.window.from)) / 3_600.0;
@@ -102,8 +102,13 @@ fn spot_exposure_is_43_hours_with_one_reclaim() {
     // CloudTrail and the events of the cluster say the same of the same claim.
     for source in ["events/cloudtrail-bidevicted.json", "events/events-1300-1400.json", LOG] {
         let taken = history(&[WATCH, source]);
-        let taken: Vec<&str> =
-            taken.lives.iter().filter(|life| life.end == Some(End::Interrupted)).map(|life| &*life.name).collect();
+        let taken: Vec<&str> = taken
+            .lives
+            .iter()
+            .flatten()
+            .filter(|life| life.end == Some(End::Interrupted))
+            .map(|life| &*life.name)
+            .collect();
         assert_eq!(taken, ["default-sw7kg"], "{source}");
     }
 }
@@ -111,7 +116,7 @@ fn spot_exposure_is_43_hours_with_one_reclaim() {
 #[test]
 fn combined_sources_give_one_consistent_history() {
     let history = history(&["karpenter/nodeclaims-1331.yaml", WATCH, LOG, "events"]);
-    assert_eq!(history.lives.len(), 23);
+    assert_eq!(history.lives.iter().flatten().count(), 23);
     assert_eq!(history.disagreements, []);
     assert!(history.sources.iter().all(|source| source.left == 0), "{:?}", history.sources);
     // The log is finer than the watch, so its instants are used.
@@ -124,17 +129,18 @@ fn combined_sources_give_one_consistent_history() {
 #[test]
 fn a_dump_shows_survivors_one_of_them_starting() {
     let history = history(&["karpenter/nodeclaims-1331.yaml"]);
-    assert_eq!(history.lives.len(), 4);
-    let starting = history.lives.iter().filter(|life| life.at(Milestone::Initialized).is_none());
+    assert_eq!(history.lives.iter().flatten().count(), 4);
+    let starting = history.lives.iter().flatten().filter(|life| life.at(Milestone::Initialized).is_none());
     assert_eq!(starting.count(), 1);
-    assert_eq!(history.lives.iter().filter(|life| life.ended().is_some()).count(), 1);
+    assert_eq!(history.lives.iter().flatten().filter(|life| life.ended().is_some()).count(), 1);
 }
 
 #[test]
 fn a_release_before_v1_logs_the_same_life() {
     let old = history(&["karpenter/controller-v0.33.jsonl"]);
     let new = history(&[LOG]);
-    let of = |history: &History| history.lives.iter().find(|life| life.name == "default-wxwdh").cloned().unwrap();
+    let of =
+        |history: &History| history.lives.iter().flatten().find(|life| life.name == "default-wxwdh").cloned().unwrap();
     let (old, new) = (of(&old), of(&new));
     assert_eq!(old.milestones, new.milestones);
     assert_eq!((&old.instance_type, &old.pool, &old.end), (&new.instance_type, &new.pool, &new.end));
@@ -165,7 +171,7 @@ fn logs_show_node_end_reasons_unlike_node_claims() {
     // A log tells of all the time that is stated, events of the hour for which they are kept.
     let hours = |names: &[&str]| -> Vec<f64> {
         let history = history(names);
-        let life = history.lives.iter().find(|life| life.capacity_type.is_some()).unwrap();
+        let life = history.lives.iter().flatten().find(|life| life.capacity_type.is_some()).unwrap();
         life.ends.iter().map(|end| end.until.seconds_since(end.from) / 3_600.0).collect()
     };
     assert_eq!(hours(&[WATCH]), Vec::<f64>::new());
@@ -192,7 +198,8 @@ fn impossible_times_are_ignored_and_reported() {
     let well = claim("well", &[("Launched", "2026-10-13T05:00:02Z"), ("Registered", "2026-10-13T05:00:40Z")]);
     std::fs::write(&file, format!(r#"{{"apiVersion":"v1","kind":"List","items":[{early},{well}]}}"#)).unwrap();
     let history = read(&Sources { paths: vec![file], window: Some(day()) }).unwrap();
-    let registered: Vec<bool> = history.lives.iter().map(|life| life.at(Milestone::Registered).is_some()).collect();
+    let registered: Vec<bool> =
+        history.lives.iter().flatten().map(|life| life.at(Milestone::Registered).is_some()).collect();
     assert_eq!(registered, [false, true]);
     let notes = &history.sources[0].notes;
     assert!(notes.iter().any(|note| note == "early came to registered before it was made: left out"), "{notes:?}");
@@ -232,8 +239,56 @@ fn observation_without_nodes_still_reports_pods() {
     put("pods.csv", "pod,workload,created_seconds,scheduled_seconds,started_seconds\nweb-1,shop/web,10,12,20\n");
     let history = read(&Sources { paths: vec![folder.path().to_owned()], window: None }).unwrap();
     let started = Instant::parse("2026-10-13T00:00:20Z");
-    assert_eq!((history.lives.len(), history.pods.len(), history.pods[0].started), (0, 1, started));
+    assert_eq!(
+        (history.lives.is_none(), history.pods.iter().flatten().map(|pod| pod.started).collect::<Vec<_>>()),
+        (true, vec![started])
+    );
     assert!(history.sampled);
+}
+
+/// The history of an observation with these tables.
+fn of_tables(tables: &[(&str, &str)]) -> History {
+    let folder = tempfile::tempdir().unwrap();
+    let about = ("observation.json", r#"{"window": {"start": "2026-11-03T00:00:00Z", "seconds": 1800}}"#);
+    for (name, text) in tables.iter().chain([&about]) {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let mut history = read(&Sources { paths: vec![folder.path().to_owned()], window: None }).unwrap();
+    // The name of the folder differs each time.
+    history.sources.clear();
+    history
+}
+
+#[test]
+fn absent_table_differs_from_empty_one() {
+    let history = of_tables(&[]);
+    assert_eq!(history.not_recorded(), ["nodes", "pods", "capacity errors", "CPU and requests"]);
+    assert_eq!((history.stages.clone(), history.reclaims.clone()), (None, None));
+    let headers = [
+        ("nodes.csv", "node,origin\n"),
+        ("pods.csv", "pod,workload\n"),
+        ("workloads.csv", "at_seconds,workload\n"),
+        ("stages.csv", "stage,launches\n"),
+        ("events.jsonl", ""),
+    ];
+    let history = of_tables(&headers);
+    assert!(history.not_recorded().is_empty(), "{history:?}");
+    assert_eq!((history.pods, history.stages, history.shortages), (Some(vec![]), Some(vec![]), Some(vec![])));
+    for absent in 0..headers.len() {
+        let mut others = headers.to_vec();
+        others.remove(absent);
+        assert_ne!(of_tables(&others), of_tables(&headers), "without {}", headers[absent].0);
+    }
+}
+
+#[test]
+fn nodes_without_end_column_tell_no_reasons() {
+    let place = tempfile::tempdir().unwrap();
+    let about = r#"{"about": {"start": "2026-11-03T00:00:00Z", "duration_seconds": 7200}}"#;
+    std::fs::write(place.path().join("summary.json"), about).unwrap();
+    std::fs::write(place.path().join("nodes.csv"), "node,capacity_type,launched_seconds\na,spot,60\n").unwrap();
+    let history = read(&Sources { paths: vec![place.path().to_owned()], window: None }).unwrap();
+    assert!(!history.ends_told && history.lives.iter().flatten().all(|life| life.ends.is_empty()), "{history:?}");
 }
 
 #[test]
@@ -249,8 +304,8 @@ fn multiple_runs_report_all_node_ends() {
         std::fs::write(run.join("nodes.csv"), nodes).unwrap();
     }
     let history = read(&Sources { paths: runs.to_vec(), window: None }).unwrap();
-    assert_eq!((history.lives.len(), history.ends_told), (2, true));
-    assert!(history.lives.iter().all(|life| life.ends == [day()] && life.end == Some(End::Interrupted)));
+    assert_eq!((history.lives.iter().flatten().count(), history.ends_told), (2, true));
+    assert!(history.lives.iter().flatten().all(|life| life.ends == [day()] && life.end == Some(End::Interrupted)));
 }
 
 #[test]

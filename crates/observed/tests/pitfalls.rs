@@ -88,7 +88,10 @@ fn target_labels_do_not_hide_series_labels() {
         )
         .import()
         .unwrap();
-    assert_eq!((&*import.workloads[0].workload, import.workloads[0].replicas_desired), ("shop/web", Some(3)));
+    assert_eq!(
+        (&*import.workloads.as_ref().unwrap()[0].workload, import.workloads.as_ref().unwrap()[0].replicas_desired),
+        ("shop/web", Some(3))
+    );
 }
 
 #[test]
@@ -102,6 +105,7 @@ fn ownerless_replica_set_joins_deployment_by_name() {
     let used: Vec<(&str, i64, Option<f64>)> = import
         .workloads
         .iter()
+        .flatten()
         .map(|workload| (&*workload.workload, workload.at.as_secs(), workload.cpu_used_milli))
         .collect();
     assert_eq!(used, [("shop/lone", 0, Some(1_000.0)), ("shop/web", 0, Some(500.0)), ("shop/web", 300, Some(250.0))]);
@@ -122,6 +126,7 @@ fn invalid_unordered_and_duplicate_samples_do_no_harm() {
     let used: Vec<(i64, Option<f64>)> = import
         .workloads
         .iter()
+        .flatten()
         .map(|workload| (workload.at.as_secs(), workload.cpu_used_milli))
         .filter(|pair| pair.1.is_some())
         .collect();
@@ -174,7 +179,7 @@ fn ingress_requests_are_mapped_to_service_by_guess() {
         )
         .import()
         .unwrap();
-    assert_eq!(import.workloads[0].requests_per_second, Some(7.0));
+    assert_eq!(import.workloads.as_ref().unwrap()[0].requests_per_second, Some(7.0));
     assert_eq!(import.about.quantities[0].grade, Grade::Derived);
     assert!(import.about.warnings.iter().any(|text| text.contains("name no workload that was seen")));
     let import = Folder::new()
@@ -192,6 +197,7 @@ fn ingress_requests_are_mapped_to_service_by_guess() {
     let with: Vec<&str> = import
         .workloads
         .iter()
+        .flatten()
         .filter(|workload| workload.requests_per_second.is_some())
         .map(|workload| &*workload.workload)
         .collect();
@@ -212,8 +218,8 @@ fn envoy_cluster_names_identify_service_or_route() {
             .put("requests_envoy", 60, &[(&*labels, &[(0, 2.0)]), (r#""envoy_cluster_name":"xds-grpc""#, &[(0, 9.0)])])
             .import()
             .unwrap();
-        let with = import.workloads.iter().find_map(|workload| workload.requests_per_second);
-        assert_eq!((with, &*import.workloads[0].workload), (Some(2.0), "shop/web"), "{cluster}");
+        let with = import.workloads.iter().flatten().find_map(|workload| workload.requests_per_second);
+        assert_eq!((with, &*import.workloads.as_ref().unwrap()[0].workload), (Some(2.0), "shop/web"), "{cluster}");
         assert_eq!(import.about.quantities[0].grade, Grade::Derived);
     }
 }
@@ -244,6 +250,7 @@ fn load_balancer_import_checks_target_groups_and_period() {
     let with: Vec<(&str, Option<f64>)> = this_import
         .workloads
         .iter()
+        .flatten()
         .filter(|workload| workload.requests_per_second.is_some())
         .map(|workload| (&*workload.workload, workload.requests_per_second))
         .collect();
@@ -290,7 +297,7 @@ fn pod_constraints_are_imported_except_default_tolerations() {
         .put("pod_node_selectors", 3_600, &[(&selector, at)])
         .import()
         .unwrap();
-    let [placement] = import.placements.as_slice() else { panic!("{:?}", import.placements) };
+    let Some([placement]) = import.placements.as_deref() else { panic!("{:?}", import.placements) };
     assert_eq!((placement.namespace.as_str(), placement.pod.as_str(), placement.gpus), ("shop", "lone", Some(2)));
     assert_eq!(placement.node_selector.as_deref(), Some("kubernetes.io/arch=arm64;karpenter.sh/nodepool=batch"));
     assert_eq!(placement.tolerations.as_deref(), Some("*;team=ml;gpu:NoSchedule"));
@@ -342,6 +349,7 @@ fn vanished_pod_was_deleted_when_last_seen() {
     let ends: Vec<(&str, Option<i64>, Option<i64>)> = import
         .pods
         .iter()
+        .flatten()
         .map(|pod| {
             let seconds = |at: Option<nodecast_model::domain::SimTime>| at.map(|at| at.as_secs());
             (pod.pod.as_str(), seconds(pod.deletion_requested), seconds(pod.removed))
@@ -364,7 +372,7 @@ fn spot_label_of_node_group_has_two_spellings() {
     for label in ["label_eks_amazonaws_com_capacity_type", "label_eks_amazonaws_com_capacityType"] {
         let labels = format!(r#""label_node_kubernetes_io_instance_type":"m6i.large","{label}":"SPOT""#);
         let import = Folder::new().put("nodes", 60, &[(&labels, &[(0, 2.0)])]).import().unwrap();
-        assert_eq!(import.node_counts[0].capacity_type.as_deref(), Some("spot"), "{label}");
+        assert_eq!(import.node_counts.as_ref().unwrap()[0].capacity_type.as_deref(), Some("spot"), "{label}");
     }
     let asked = Plan::of_window(START, START + 86_400).unwrap().queries().queries;
     let nodes = asked.iter().find(|item| item.role() == "nodes").unwrap();
@@ -446,6 +454,7 @@ fn karpenter_metrics_replace_missing_node_labels() {
     let counts: Vec<(i64, Option<&str>, Option<&str>, i64)> = import
         .node_counts
         .iter()
+        .flatten()
         .map(|node_count| {
             (
                 node_count.at.as_secs(),
@@ -458,7 +467,7 @@ fn karpenter_metrics_replace_missing_node_labels() {
     // Two of the four that there are in the first minute are none of Karpenter's.
     let large = |at, nodes| (at, Some("m6i.large"), Some("default"), nodes);
     assert_eq!(counts, [(0, None, None, 2), large(0, 2), large(60, 3)]);
-    let node = &import.nodes[0];
+    let node = &import.nodes.as_ref().unwrap()[0];
     assert_eq!(
         (node.zone.as_deref(), node.registered.unwrap().as_secs(), node.terminated.unwrap().as_secs()),
         (Some("us-east-1b"), -60, 660)
@@ -526,12 +535,41 @@ fn simulation_report_reads_as_observation() {
     run(folder.path());
     let observation = Observation::read(folder.path()).unwrap();
     assert_eq!((observation.about.sources.clone(), observation.about.window.seconds), (vec!["run".to_owned()], 120));
-    assert_eq!(observation.node_counts.iter().map(|node_count| node_count.at.as_secs()).collect::<Vec<_>>(), [0]);
+    assert_eq!(
+        observation.node_counts.iter().flatten().map(|node_count| node_count.at.as_secs()).collect::<Vec<_>>(),
+        [0]
+    );
     let web = &observation.about.figures.workloads[0];
     assert!((web.cpu_per_request_seconds.unwrap() - 0.025).abs() < 1e-12);
-    assert_eq!(observation.pending[0].pods_pending, Some(2));
+    assert_eq!(observation.pending.as_ref().unwrap()[0].pods_pending, Some(2));
     observation.write(again.path()).unwrap();
     assert_eq!(Observation::read(again.path()).unwrap(), observation);
+}
+
+#[test]
+fn run_without_pods_names_them_as_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    run(folder.path());
+    std::fs::remove_file(folder.path().join("pods.csv")).unwrap();
+    let observation = Observation::read(folder.path()).unwrap();
+    assert_eq!((observation.pods, observation.about.figures.waits), (None, None));
+    let missing: Vec<&str> = observation.about.missing.iter().map(|item| item.quantity.as_str()).collect();
+    assert_eq!(missing, ["pods"]);
+    assert!(observation.about.quantities.iter().all(|quantity| quantity.quantity != "pods"));
+}
+
+#[test]
+fn table_without_rows_has_file_if_recorded() {
+    // Counters that stand still, and no pod or node.
+    let pool = r#""nodepool":"batch""#;
+    let counted = Folder::new().put("claims_disrupted", 60, &[(pool, &[(0, 4.0), (60, 4.0)])]).import().unwrap();
+    assert_eq!((counted.counts.as_deref(), counted.stages.as_deref()), (Some(&[][..]), None));
+    let folder = tempfile::tempdir().unwrap();
+    counted.write(folder.path()).unwrap();
+    let names: Vec<&str> = counted.files().iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["counts.csv", "observation.json"]);
+    assert_eq!(Observation::read(folder.path()).unwrap(), counted);
+    assert_eq!((counted.pods, counted.nodes, counted.about.figures.node_hours), (None, None, None));
 }
 
 #[test]

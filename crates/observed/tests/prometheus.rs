@@ -47,7 +47,7 @@ fn nodes_and_launches_are_what_was_put_in() {
         figures.disruptions.iter().map(|disruption| (disruption.reason.as_str(), disruption.nodes as i64)).collect();
     assert_eq!(ends, [("empty", 1), ("spot_interrupted", 1), ("underutilized", 20)]);
     let prices: Vec<&str> =
-        observation.spot_prices.iter().map(|spot_price| spot_price.instance_type.as_str()).collect();
+        observation.spot_prices.iter().flatten().map(|spot_price| spot_price.instance_type.as_str()).collect();
     assert_eq!(prices.len(), 96);
 }
 
@@ -71,7 +71,7 @@ fn waits_exclude_daemons_and_earlier_pods() {
 #[test]
 fn pods_are_joined_to_their_top_owner() {
     let observation = imported();
-    let of = |prefix: &str| observation.pods.iter().find(|pod| pod.pod.starts_with(prefix)).unwrap();
+    let of = |prefix: &str| observation.pods.iter().flatten().find(|pod| pod.pod.starts_with(prefix)).unwrap();
     assert_eq!(of("report-").workload.as_deref(), Some("shop/report"));
     assert_eq!(of("web-").workload.as_deref(), Some("shop/web"));
     assert_eq!((of("aws-node-").daemon, of("web-").daemon), (Some(true), Some(false)));

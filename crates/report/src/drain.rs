@@ -21,7 +21,7 @@ use nodecast_karpenter::release::Behaviour;
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// What a drain of some nodes comes to.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct DrainAnswer {
     /// Version of this layout.
     pub schema_version: u32,
@@ -56,7 +56,7 @@ pub struct DrainAnswer {
 }
 
 /// A node that is drained.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct DrainedNode {
     /// Its name.
     pub name: String,
@@ -67,7 +67,7 @@ pub struct DrainedNode {
 }
 
 /// A pod of a drained node.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct MovedPod {
     /// `namespace/name`.
     pub pod: String,
@@ -90,7 +90,7 @@ pub struct MovedPod {
 }
 
 /// A node that is launched.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct DrainLaunch {
     /// The NodePool.
     pub node_pool: &'static str,
@@ -103,7 +103,7 @@ pub struct DrainLaunch {
 }
 
 /// A budget that protects pods of drained nodes.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct BudgetInTheWay {
     /// `namespace/name`.
     pub name: String,

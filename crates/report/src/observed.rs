@@ -15,7 +15,12 @@ pub fn text(about: &About, width: Option<usize>) -> String {
     let mut text = String::new();
     let cluster = if about.cluster.is_empty() { String::new() } else { format!(", {}", about.cluster.join(", ")) };
     let window = &about.window;
-    let _ = writeln!(text, "observed: {} to {}{cluster}\n", window.start, window.end);
+    let found = counted(about.quantities.len() as u64, "metric", "metrics");
+    let missing = match about.missing.len() {
+        0 => "none missing".to_owned(),
+        count => format!("{count} missing"),
+    };
+    let _ = writeln!(text, "observed: {} to {}{cluster}: {found}, {missing}\n", window.start, window.end);
     let source = |quantity: &Quantity| {
         let grade = if quantity.grade == Grade::Derived { " (guessed whose)" } else { "" };
         format!("{}{grade}", quantity.source)

@@ -30,7 +30,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 pub(super) const HOURS_OF_MONTH: f64 = 730.0;
 
 /// What Karpenter would do now.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct PackAnswer {
     /// Version of this layout.
     pub schema_version: u32,
@@ -65,7 +65,7 @@ pub struct PackAnswer {
 }
 
 /// The answer in figures.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct PackSummary {
     /// Nodes to launch.
     pub new_nodes: usize,
@@ -90,7 +90,7 @@ pub struct PackSummary {
 }
 
 /// A node to launch.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct LaunchedNode {
     /// The NodePool.
     pub node_pool: &'static str,
@@ -130,7 +130,7 @@ pub struct LaunchedNode {
 }
 
 /// An instance type at a price.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct PricedName {
     /// The type.
     pub instance_type: &'static str,
@@ -139,7 +139,7 @@ pub struct PricedName {
 }
 
 /// Amounts of the resources that every node has.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, schemars::JsonSchema)]
 pub struct Amounts {
     /// CPU in thousandths of a core.
     pub cpu_milli: i64,
@@ -150,7 +150,7 @@ pub struct Amounts {
 }
 
 /// An existing node that pods go on.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, schemars::JsonSchema)]
 pub struct FilledNode {
     /// The node.
     pub node: String,
@@ -164,7 +164,7 @@ pub struct FilledNode {
 }
 
 /// Pods that stay pending for one reason.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, schemars::JsonSchema)]
 pub struct PendingGroup {
     /// Karpenter's reason; each NodePool's, separated by `; `.
     pub reason: String,

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::catalog::{Gpu, Price, PriceQuality, SpotAdvice};
 use crate::domain::HourlyRate;
 
-pub use directory::{check_import, import_account, write_import};
+pub use directory::{ImportRecord, check_import, import_account, write_import};
 pub use fetch_script::FetchScript;
 pub use list::{ListedType, PriceList, Selection, SortBy};
 pub use show::TypeSheet;
@@ -22,7 +22,7 @@ pub use show::TypeSheet;
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// A price with its provenance.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct PriceFigure {
     /// Price per hour in the region's currency.
     pub per_hour: f64,
@@ -39,7 +39,7 @@ impl From<Price> for PriceFigure {
 }
 
 /// What the Spot Instance Advisor says.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct AdvisorFigure {
     /// The band, 0 to 4.
     pub band: u8,
@@ -56,7 +56,7 @@ impl From<SpotAdvice> for AdvisorFigure {
 }
 
 /// The graphics processors of a type.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct GpuFigure {
     /// Who makes them.
     pub manufacturer: &'static str,

@@ -47,7 +47,7 @@ pub const HOURS_PER_MONTH: f64 = 730.0;
 const HOUR_SECONDS: f64 = 3_600.0;
 
 /// The summary of one run.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Summary {
     /// The version of this layout.
     pub schema_version: u32,
@@ -104,7 +104,7 @@ pub struct Summary {
 }
 
 /// What the run cost.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CostSummary {
     /// The whole bill.
     pub total: f64,
@@ -153,7 +153,7 @@ pub struct CostSummary {
 }
 
 /// The whole bill at the tenth and the ninetieth percentile of the error of Spot prices, all pools erring the same way.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SpotRangeSummary {
     /// What Spot instances at prices that may be off cost.
     pub spot: f64,
@@ -164,7 +164,7 @@ pub struct SpotRangeSummary {
 }
 
 /// A named part of the bill.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Part {
     /// What it is for.
     pub name: String,
@@ -175,7 +175,7 @@ pub struct Part {
 }
 
 /// A part of the bill.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Share {
     /// What it cost.
     pub amount: f64,
@@ -184,7 +184,7 @@ pub struct Share {
 }
 
 /// Instance cost by phase of a node's life.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PhaseCost {
     /// From running to Ready: all of it for a node that was never Ready.
     pub starting: f64,
@@ -196,7 +196,7 @@ pub struct PhaseCost {
 
 /// How long pods waited. Pods of DaemonSets are left out: they come with their node and do not wait for one. So are
 /// placeholders, whose waiting is nobody's: they have figures of their own.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PodSummary {
     /// Pods created.
     pub created: u64,
@@ -231,7 +231,7 @@ pub struct PodSummary {
 }
 
 /// Pods that hold room for others and do nothing themselves.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PlaceholderSummary {
     /// Pods created.
     pub created: u64,
@@ -245,7 +245,7 @@ pub struct PlaceholderSummary {
 }
 
 /// Spans of time in figures. Percentiles are by the nearest-rank rule.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Distribution {
     /// How many spans.
     pub count: u64,
@@ -277,7 +277,7 @@ impl Distribution {
 }
 
 /// How many nodes it took.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NodeSummary {
     /// Most nodes Ready at once.
     pub max_ready: u64,
@@ -318,7 +318,7 @@ pub struct NodeSummary {
 }
 
 /// How often something happened.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Count {
     /// What.
     pub name: String,
@@ -328,7 +328,7 @@ pub struct Count {
 
 /// Requested over allocatable on Ready nodes, weighted by time, 0 to 1; `null` when no node was ever Ready. Pods of
 /// DaemonSets count.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Utilisation {
     /// CPU.
     pub cpu_requested: Option<f64>,
@@ -337,7 +337,7 @@ pub struct Utilisation {
 }
 
 /// How the requests to one workload fared.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RequestFigures {
     /// Namespace and name.
     pub workload: String,
@@ -383,7 +383,7 @@ impl RequestFigures {
 }
 
 /// How replica counts moved.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ScalingSummary {
     /// How often an autoscaler changed a replica count.
     pub rescales: u64,
@@ -401,7 +401,7 @@ pub struct ScalingSummary {
 pub const CHANGES_MAX: usize = 200;
 
 /// What an autoscaler of replicas read of one metric, over the sampled instants.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MetricFigures {
     /// Namespace and name of the HorizontalPodAutoscaler.
     pub autoscaler: String,
@@ -422,7 +422,7 @@ pub struct MetricFigures {
 }
 
 /// A change of a replica count.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ReplicaChangeFigures {
     /// When, from the start of the run.
     pub at_seconds: f64,
@@ -439,7 +439,7 @@ pub struct ReplicaChangeFigures {
 }
 
 /// How the messages of one queue fared.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct QueueFigures {
     /// The queue.
     pub queue: String,
@@ -466,7 +466,7 @@ pub struct QueueFigures {
 }
 
 /// How the replica count of one workload moved.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WorkloadScaling {
     /// Namespace and name.
     pub workload: String,

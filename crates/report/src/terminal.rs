@@ -112,7 +112,10 @@ fn pods(summary: &Summary, width: Option<usize>, lines: &mut Vec<String>) {
     }
     if pods.restarts > 0 {
         let times = format::counted(pods.restarts, "time", "times");
-        lines.push(format!("{:<LABEL$}{times} (failed probes or out of memory)", "container restarts"));
+        lines.push(format!(
+            "{:<LABEL$}{times} (failed probes, failed containers, or out of memory)",
+            "container restarts"
+        ));
     }
     if lines.len() > before {
         lines.push(String::new());

@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::error::{ScenarioError, Warning, nearest};
+use super::schema::json_schema;
 use super::source::Source;
 use crate::catalog::{Catalog, CatalogError, Region};
 use crate::domain::{KarpenterVersion, SimDuration, SimTime};
@@ -73,12 +74,12 @@ pub struct Observed {
     pub start: jiff::Timestamp,
     /// Its length.
     pub length: SimDuration,
-    /// Zones in which nodes were seen.
-    pub zones: BTreeSet<String>,
+    /// Zones in which nodes were seen; `None` if no table of nodes was recorded.
+    pub zones: Option<BTreeSet<String>>,
     /// By workload.
     pub loads: Vec<ObservedLoad>,
-    /// The pods that were seen, in order of creation.
-    pub pods: Vec<ObservedPod>,
+    /// The pods that were seen, in order of creation; `None` if no table of pods was recorded.
+    pub pods: Option<Vec<ObservedPod>>,
 }
 
 /// A pod that was seen.
@@ -184,6 +185,9 @@ pub const RANKS: &str = "kube-system/cluster-autoscaler-priority-expander";
 /// The name of the scenario's own file.
 pub const SCENARIO_FILE: &str = "scenario.yaml";
 
+/// The name of the JSON Schema that editors read for a scenario.
+pub const SCHEMA_FILE: &str = "scenario.schema.json";
+
 impl Draft {
     /// A day of a small web shop, with two policies to compare, every line explained.
     ///
@@ -205,6 +209,18 @@ impl Draft {
 }
 
 impl Draft {
+    /// Adds the line by which editors find the JSON Schema of a scenario in `directory`, relative to the scenario. The schema in the scenario's own
+    /// directory, `.`, is a file of the draft.
+    pub fn add_schema(&mut self, directory: &str) {
+        if let Some(scenario) = self.files.first_mut() {
+            let line = format!("# yaml-language-server: $schema={directory}/{SCHEMA_FILE}\n");
+            scenario.text.insert_str(0, &line);
+        }
+        if directory == "." {
+            self.files.push(DraftFile { name: SCHEMA_FILE.into(), text: json_schema::text() });
+        }
+    }
+
     /// Namespace and name of each Deployment, Rollout and StatefulSet of a dump.
     ///
     /// # Errors

@@ -67,7 +67,7 @@ const ALL: &str = "*";
 const NEW: &str = "+";
 
 /// Keys by which an item of a list is known.
-const NAMES: [&str; 5] = ["name", "key", "workload", "kind", "type"];
+pub(crate) const NAMES: [&str; 5] = ["name", "key", "workload", "kind", "type"];
 
 impl Edit {
     /// Reads `PATH=VALUE`; the value is YAML.

@@ -19,6 +19,7 @@ mod file;
 pub mod packing_question;
 pub mod patch;
 pub mod schema;
+pub mod settable;
 pub mod source;
 
 pub use nodecast_manifests as manifests;

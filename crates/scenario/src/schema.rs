@@ -473,6 +473,7 @@ pub static SECTIONS: &[&Section] = &[
     &groups::REFRESH_GROUP,
     &groups::UPDATE_CONFIG,
     &groups::REPAIR,
+    &groups::WARM_POOL,
     &timeline::NODES,
     &timeline::DRAIN,
     &timeline::DELETE,

@@ -69,7 +69,7 @@ impl fmt::Display for Caveat {
 ///
 /// In JSON they are lists of an object, to be flattened into it: `warnings`, the sentences, `warning_effects` and `warning_ids`, the effect and
 /// the lint of each, and `silenced_warnings`, where there are any.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(from = "Lists", into = "Lists")]
 pub struct Caveats {
     list: Vec<Caveat>,
@@ -78,7 +78,7 @@ pub struct Caveats {
 }
 
 /// The same as files have it.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, schemars::JsonSchema)]
 struct Lists {
     warnings: Vec<String>,
     /// Files of earlier releases have none.

@@ -49,7 +49,7 @@ pub struct Ec2Settings {
 }
 
 /// What a calibration gave, by paths of keys.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Calibrated {
     /// The file.
     pub file: String,

@@ -280,6 +280,7 @@ fn group_event(components: &mut Components<'_>, now: SimTime, event: GroupEvent)
         GroupEvent::GroupNoticesLoss(node) => node_groups.notices_loss(sim, now, node),
         GroupEvent::GroupStatusCheck(node) => node_groups::status_check(sim, darkness, node_groups, now, node),
         GroupEvent::GroupUpkeep(group) => node_groups::upkeep(sim, node_groups, now, group),
+        GroupEvent::GroupWarmPool(group) => node_groups::warm_pool_due(sim, node_groups, now, group),
         GroupEvent::GroupRepair(node) => node_groups::repair_due(sim, node_groups, now, node),
         GroupEvent::GroupDrainPoll(node) => node_groups::drain_poll(sim, node_groups, now, node),
     }

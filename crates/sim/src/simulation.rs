@@ -9,9 +9,11 @@ mod balancers;
 mod checkers;
 mod control_plane;
 pub mod coupled;
+mod demand;
 mod draining;
 mod forecast;
 mod no_effect;
+mod rehearsal;
 mod resolve;
 mod rollouts;
 mod run_summary;
@@ -107,6 +109,18 @@ impl<'s> Simulation<'s> {
                 return;
             }
         }
+    }
+
+    /// Lets events happen while `goes_on` holds of their number and the time of the last; returns this time, or the end if nothing
+    /// more happens.
+    fn step_while(&mut self, goes_on: &dyn Fn(u64, SimTime) -> bool) -> SimTime {
+        let (mut events, mut last) = (0, SimTime::ZERO);
+        while goes_on(events, last) {
+            self.end_warm_up_when_due();
+            let Some(now) = self.step() else { return self.end };
+            (events, last) = (events + 1, now);
+        }
+        last
     }
 
     /// The running simulation's components.

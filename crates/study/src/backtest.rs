@@ -44,7 +44,7 @@ const HOUR_SECONDS: i64 = 3_600;
 const COST: &str = "cost_per_day";
 
 /// What goes into the simulations of the judged time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// Its own traffic, and of the market what was recorded.
@@ -133,7 +133,7 @@ pub fn split_of(duration: SimDuration) -> Option<SimDuration> {
 }
 
 /// A figure, judged.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct FigureResult {
     /// Its stable name.
     pub name: String,
@@ -155,7 +155,7 @@ pub struct FigureResult {
 }
 
 /// How many figures came out how.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, schemars::JsonSchema)]
 pub struct Tally {
     /// Figures judged, those of workloads among them.
     pub figures: u64,
@@ -174,7 +174,7 @@ pub struct Tally {
 }
 
 /// What a back-test found.
-#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, schemars::JsonSchema)]
 pub struct Findings {
     /// The figures of the cluster.
     pub figures: Vec<FigureResult>,
@@ -195,7 +195,7 @@ pub struct Findings {
 }
 
 /// Hours of an instance type a day. Which types there are of a size is luck of prices: they are shown and not judged.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct TypeHours {
     /// The type.
     pub instance_type: String,

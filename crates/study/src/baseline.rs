@@ -20,7 +20,7 @@ use crate::report::summary::PROGRAM;
 const SCHEMA_VERSION: u32 = 1;
 
 /// Figures as they were.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Baseline {
     /// Version of this form.
@@ -43,7 +43,7 @@ const fn first() -> u32 {
 }
 
 /// One policy of one scenario as it was.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScenarioBaseline {
     /// The scenario file or the folder of a packing suite, as it was named.
@@ -193,7 +193,7 @@ fn silent(points: &[&Point]) -> Option<(String, f64)> {
 }
 
 /// How a figure stands against its baseline.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
     /// Worse by more than its tolerance.
@@ -211,7 +211,7 @@ pub enum Standing {
 }
 
 /// One figure against its baseline.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct Movement {
     /// The scenario file.
     pub scenario: String,

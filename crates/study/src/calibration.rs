@@ -32,7 +32,7 @@ pub(crate) const BETWEEN: f64 = 0.35;
 pub(crate) const ASSUMED_WIDTH: f64 = 2.0 * 1.959_963_984_540_054 * BETWEEN;
 
 /// What a value is in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Seconds.
@@ -50,7 +50,7 @@ pub enum Unit {
 }
 
 /// Whether a value takes the place of what is assumed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FitOutcome {
     /// As it was measured: its interval is narrower than what is assumed is uncertain.
@@ -64,7 +64,7 @@ pub enum FitOutcome {
 }
 
 /// A key of a scenario with its value.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, schemars::JsonSchema)]
 pub struct Key {
     /// Keys from the scenario on; in a list `[name]` chooses the item of that name.
     pub path: Vec<String>,
@@ -77,7 +77,7 @@ pub struct Key {
 }
 
 /// Something that is assumed, and what was measured of it.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct Parameter {
     /// What it is, for people.
     pub name: String,

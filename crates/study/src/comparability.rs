@@ -61,7 +61,7 @@ impl NodeManagement {
 }
 
 /// Something that makes a comparison uneven.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Uneven {
     /// `launched_nothing`, `answers_nothing` or `keeps_nodes`.
     pub kind: String,
@@ -100,6 +100,7 @@ fn launched_nothing(comparison: &Comparison, footings: &[NodeManagement]) -> Vec
         let position = comparison.policies.iter().position(|policy| policy.name == node_management.policy)?;
         comparison.figure(position, "launches")?.mean.map(|mean| mean.mean)
     };
+    let subject = |policy: &str| comparison.wording.subject(policy);
     let autoscaled = || footings.iter().filter_map(|footing| Some((footing, footing.autoscaler?, launches(footing)?)));
     let Some((busy, _, _)) = autoscaled().find(|(_, _, launches)| *launches > 0.0) else { return Vec::new() };
     autoscaled()
@@ -110,7 +111,8 @@ fn launched_nothing(comparison: &Comparison, footings: &[NodeManagement]) -> Vec
             against: busy.policy.clone(),
             message: format!(
                 "{} launched no nodes with {autoscaler}, but {} did; its cost covers only nodes that existed at the start",
-                key.policy, busy.policy
+                subject(&key.policy),
+                subject(&busy.policy)
             ),
             decides: true,
         })
@@ -128,12 +130,13 @@ fn answers_nothing(comparison: &Comparison) -> Vec<Uneven> {
         let names: Vec<String> =
             silent(comparison, policy).into_iter().filter(|name| !theirs.contains(name)).map(str::to_owned).collect();
         let answer = if names.len() == 1 { "answers none of its requests" } else { "answer none of their requests" };
+        let under = comparison.wording.under(policy);
         (!names.is_empty()).then(|| Uneven {
             kind: "answers_nothing".to_owned(),
             policy: policy.to_owned(),
             against: against.to_owned(),
             message: format!(
-                "{} {answer} under {policy}, unlike {against}; response times for {policy} cover only the workloads that answer",
+                "{} {answer} {under}, unlike {against}; response times {under} cover only the workloads that answer",
                 several(&names)
             ),
             decides: false,
@@ -174,7 +177,8 @@ fn keeps_nodes(comparison: &Comparison, one: &NodeManagement, other: &NodeManage
                 Some(group) => format!("may go down to {}", group.least),
                 None => "is not there".to_owned(),
             };
-            format!("{name} stays at {nodes} under {} and {less} under {}", one.policy, other.policy)
+            let [here, there] = [one, other].map(|side| comparison.wording.under(&side.policy));
+            format!("{name} stays at {nodes} {here} and {less} {there}")
         })
         .collect();
     let of_groups = |policy| {

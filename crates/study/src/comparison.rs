@@ -19,7 +19,7 @@ use crate::report::summary::{InputSummary, PROGRAM};
 const SCHEMA_VERSION: u32 = 1;
 
 /// Policies compared over common seeds.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Comparison {
     /// Version of this form.
     pub schema_version: u32,
@@ -49,13 +49,44 @@ pub struct Comparison {
     /// The share of the first policy's cost, on either side, to which each difference was to be known, where somebody asked for one.
     #[serde(skip)]
     pub precision: Option<f64>,
+    /// How sentences refer to the policies.
+    #[serde(skip)]
+    pub wording: Wording,
     /// What the model left out and could change the answer, under any policy.
     #[serde(flatten)]
     pub warnings: Caveats,
 }
 
+/// How sentences refer to the two or more results of a comparison.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Wording {
+    /// By the names of policies: `spot`, `under spot`.
+    #[default]
+    Policies,
+    /// By phrases such as `with the change`, which follow "the cluster" where a sentence needs a subject.
+    Phrases,
+}
+
+impl Wording {
+    /// The result called `name` as the subject of a sentence.
+    pub fn subject(self, name: &str) -> String {
+        match self {
+            Self::Policies => name.to_owned(),
+            Self::Phrases => format!("the cluster {name}"),
+        }
+    }
+
+    /// The result called `name` as the circumstance of a sentence.
+    pub fn under(self, name: &str) -> String {
+        match self {
+            Self::Policies => format!("under {name}"),
+            Self::Phrases => name.to_owned(),
+        }
+    }
+}
+
 /// What was compared.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct About {
     /// The scenario's name; where two scenarios are compared, both.
     pub scenario: String,
@@ -120,7 +151,7 @@ impl About {
 }
 
 /// One policy over all replications.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PolicyResult {
     /// Its name.
     pub name: String,
@@ -131,7 +162,7 @@ pub struct PolicyResult {
 }
 
 /// One figure of one policy.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FigureResult {
     /// Its name.
     pub name: String,
@@ -142,7 +173,7 @@ pub struct FigureResult {
 }
 
 /// How often an objective was met.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ObjectiveShare {
     /// Its name in the scenario.
     pub name: String,
@@ -206,6 +237,7 @@ pub fn compare(mut about: About, policies: &[String], points: Vec<Point>, warnin
         uneven: Vec::new(),
         sequential: None,
         precision: None,
+        wording: Wording::default(),
         warnings: all_warnings,
     };
     comparison.deciding = deciding(&comparison);

@@ -15,7 +15,7 @@ const ENOUGH_OF_WAITS: f64 = 0.1;
 const REPLICATIONS_MAX: u64 = 10_000;
 
 /// What a verdict depends on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Matter {
     /// An objective is met in some runs and missed in others.
@@ -29,7 +29,7 @@ pub enum Matter {
 }
 
 /// The figure that decides a verdict.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Deciding {
     /// What the verdict depends on.
     pub matter: Matter,

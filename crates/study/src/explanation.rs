@@ -52,7 +52,7 @@ pub enum Subject {
 }
 
 /// An answer.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct Explanation {
     /// The version of this layout.
     pub schema_version: u32,
@@ -79,7 +79,7 @@ pub struct Explanation {
 }
 
 /// Why a node stays.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct NodeExplanation {
     /// Its name.
     pub name: String,
@@ -118,7 +118,7 @@ pub struct NodeExplanation {
 }
 
 /// A drain that goes on.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct DrainFigures {
     /// When it was decided that the node goes, from the start of the run.
     pub since_seconds: f64,
@@ -129,7 +129,7 @@ pub struct DrainFigures {
 }
 
 /// What stands against a method.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct MethodFigures {
     /// `empty`, `drift` or `consolidation`.
     pub method: &'static str,
@@ -138,7 +138,7 @@ pub struct MethodFigures {
 }
 
 /// What a budget lets go.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct BudgetFigures {
     /// `Empty`, `Drifted` or `Underutilized`.
     pub reason: &'static str,
@@ -147,7 +147,7 @@ pub struct BudgetFigures {
 }
 
 /// What the removal of nodes would come to.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct RemovalFigures {
     /// `delete`, `replace` or `nothing`.
     pub verdict: &'static str,
@@ -162,7 +162,7 @@ pub struct RemovalFigures {
 }
 
 /// A node that would be launched.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct LaunchFigures {
     /// Its NodePool.
     pub node_pool: String,
@@ -175,7 +175,7 @@ pub struct LaunchFigures {
 }
 
 /// Where a pod would go, and where its successor went.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct PodFigures {
     /// The pod.
     pub pod: String,
@@ -192,7 +192,7 @@ pub struct PodFigures {
 }
 
 /// Why a decision was made.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct DecisionExplanation {
     /// Its id.
     pub id: String,
@@ -219,7 +219,7 @@ pub struct DecisionExplanation {
 }
 
 /// Something that happened.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct EventFigures {
     /// When, from the start of the run.
     pub at_seconds: f64,
@@ -232,7 +232,7 @@ pub struct EventFigures {
 }
 
 /// Where a pod went, or why it waits.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct PodExplanation {
     /// Its name.
     pub name: String,
@@ -271,7 +271,7 @@ pub struct PodExplanation {
 }
 
 /// What kube-scheduler says of a node.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct SchedulerFigures {
     /// The node.
     pub node: String,

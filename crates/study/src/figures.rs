@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::report::Summary;
 
 /// What a figure is measured in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// The region's currency.

@@ -16,7 +16,7 @@ use crate::world::World;
 const START: SimDuration = SimDuration::from_millis(500);
 
 /// What a scenario holds.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct Inspection {
     /// Its name.
     pub name: String,
@@ -47,7 +47,7 @@ pub struct Inspection {
 }
 
 /// What one policy holds.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct PolicyInspection {
     /// Its name.
     pub name: String,
@@ -67,7 +67,7 @@ pub struct PolicyInspection {
     pub replica_autoscalers: usize,
     /// Pods that the manifests and the dump ask for at the start, those of DaemonSets left out.
     pub pods_at_start: u32,
-    /// What a run is expected to come to.
+    /// Estimated size of a run.
     pub expected: RunSizeEstimate,
 }
 
@@ -80,8 +80,7 @@ pub fn inspect(scenario: &Scenario, catalog: &Catalog) -> Result<(Inspection, Ca
     let mut policies = Vec::new();
     for policy in &scenario.policies {
         let resolved = resolve(scenario, policy, catalog, scenario.seed)?;
-        let forecast = RunSizeEstimate::new(scenario, policy, resolved.setup.sample_interval);
-        policies.push(of_policy(policy, &resolved, forecast));
+        policies.push(of_policy(policy, &resolved));
         warnings.merge(&resolved.warnings);
     }
     let inspection = Inspection {
@@ -108,7 +107,19 @@ pub fn inputs(scenario: &Scenario) -> Vec<InputSummary> {
     inputs.map(|input| InputSummary { path: input.path.clone(), sha256: input.sha256.clone() }).collect()
 }
 
-fn of_policy(policy: &PolicyVariant, resolved: &Resolved, forecast: RunSizeEstimate) -> PolicyInspection {
+/// Warnings of [`inspect`] alone, without a rehearsal of any run.
+///
+/// # Errors
+/// If the catalog lacks prices that a policy needs.
+pub fn caveats(scenario: &Scenario, catalog: &Catalog) -> Result<Caveats, CatalogError> {
+    let mut warnings = scenario.caveats();
+    for policy in &scenario.policies {
+        warnings.merge(&resolve(scenario, policy, catalog, scenario.seed)?.warnings);
+    }
+    Ok(warnings)
+}
+
+fn of_policy(policy: &PolicyVariant, resolved: &Resolved) -> PolicyInspection {
     let manifests = &policy.manifests;
     let mut simulation = Simulation::new(&resolved.setup);
     simulation.step_until(SimTime::ZERO + START);
@@ -122,7 +133,7 @@ fn of_policy(policy: &PolicyVariant, resolved: &Resolved, forecast: RunSizeEstim
         daemon_sets: manifests.daemon_sets.len(),
         replica_autoscalers: manifests.autoscalers.len() + manifests.scaled_objects.len(),
         pods_at_start: pods_at_start(&simulation.components().sim.world),
-        expected: forecast,
+        expected: RunSizeEstimate::from_rehearsal(&mut simulation, &resolved.setup),
     }
 }
 

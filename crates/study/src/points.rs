@@ -14,7 +14,7 @@ use crate::scenario::{Caveats, Scenario, ScenarioError};
 use crate::simulation::{self, Outcome};
 
 /// What one simulation answered: a pure function of (scenario, policy, seed).
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Point {
     /// The number of the scenario's setting; 0 where settings do not vary.
     #[serde(default, skip_serializing_if = "is_first")]
@@ -64,7 +64,7 @@ fn is_none(count: &u64) -> bool {
 }
 
 /// An objective in one simulation.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Objective {
     /// Its name in the scenario.
     pub name: String,

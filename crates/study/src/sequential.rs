@@ -17,7 +17,7 @@ const FIRST: u32 = 5;
 const WRONG: f64 = 0.05;
 
 /// How a comparison went that ends when its differences are sure.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Sequential {
     /// A difference that is surely below this share of the first policy's cost needs no sign.
     pub share: f64,

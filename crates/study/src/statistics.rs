@@ -23,7 +23,7 @@ const SKEWED: f64 = 1.0;
 const RESAMPLED_FROM: usize = 10;
 
 /// How an interval was found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
     /// The figure is not random: the input fixes it.
@@ -45,7 +45,7 @@ pub enum Method {
 }
 
 /// A mean or a median with its 95 % confidence interval, in the unit of the values.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Estimate {
     /// How many values.
     pub count: u64,
@@ -252,7 +252,7 @@ fn student_t_below(value: f64, freedom: f64) -> f64 {
 }
 
 /// A paired comparison of one figure: `other` against `base`, value by value.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Paired {
     /// `other` minus `base`.
     pub difference: Estimate,

@@ -19,7 +19,7 @@ const SCHEMA_VERSION: u32 = 1;
 pub const MET_IN: f64 = 0.95;
 
 /// The answer of a sweep.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Sweep {
     /// Version of this form.
     pub schema_version: u32,
@@ -68,7 +68,7 @@ fn is_cost_of_run(name: &str) -> bool {
 }
 
 /// One setting under one policy.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SettingResult {
     /// The setting's number.
     pub setting: usize,
@@ -94,7 +94,7 @@ pub struct SettingResult {
 }
 
 /// What an objective measures under one setting.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ObjectiveMean {
     /// Its name in the scenario.
     pub name: String,
@@ -107,7 +107,7 @@ pub struct ObjectiveMean {
 }
 
 /// Work that a setting leaves undone.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Undone {
     /// The figure that measures it: `pods_pending` or `requests_lost`.
     pub figure: String,

@@ -52,8 +52,10 @@ pub struct RecordedBill {
 
 /// Costs of a simulated bill by the group of the real one that they belong to; instances stand apart.
 fn group_of(item: Symbol) -> Group {
-    const GROUPS: [(BillItem, Group); 25] = [
+    const GROUPS: [(BillItem, Group); 27] = [
         (BillItem::RootVolume, Group::Ebs),
+        (BillItem::WarmPoolVolume, Group::Ebs),
+        (BillItem::WarmPool, Group::NodesOnDemand),
         (BillItem::PersistentVolume, Group::Ebs),
         (BillItem::ControlPlane, Group::ControlPlane),
         (BillItem::ExtendedSupport, Group::ControlPlane),

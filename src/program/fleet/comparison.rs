@@ -10,7 +10,7 @@ use crate::scenario::ScenarioError;
 const SEEDS: u32 = 5;
 
 /// The result of a policy over all seeds.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct PolicyResult {
     /// The policy: each cluster whose scenario has it uses it.
     pub policy: String,
@@ -29,7 +29,7 @@ pub struct PolicyResult {
 }
 
 /// A fleet's policies, compared.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct FleetComparison {
     /// Name of the fleet.
     pub fleet: String,

@@ -98,7 +98,8 @@ impl AutoScaling {
         Ok(())
     }
 
-    /// Decides the end of one instance of a group, scale-in protection or not; with `decrement` the group wants one less.
+    /// Decides the end of one instance of a group, scale-in protection or not; with `decrement` the group wants the instance's capacity
+    /// units less, but not less than its least size (an assumption; the API reference does not say what weights do here).
     ///
     /// # Errors
     /// If the instance belongs to no group, or one less would be below the group's least size.
@@ -112,6 +113,7 @@ impl AutoScaling {
         if self.is_ending(instance) {
             return Ok(());
         }
+        let weight = self.weight(instance);
         let group = &mut self.groups[group];
         if decrement {
             if group.desired <= group.spec.min {
@@ -120,9 +122,12 @@ impl AutoScaling {
                     group.spec.min
                 )));
             }
-            group.desired -= 1;
+            group.desired = group.desired.saturating_sub(weight).max(group.spec.min);
         }
         self.begin_end(instance, EndReason::Requested, now);
+        if let Some((held, _)) = self.held_mut(instance) {
+            held.returns = decrement;
+        }
         Ok(())
     }
 }

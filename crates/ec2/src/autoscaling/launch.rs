@@ -5,7 +5,7 @@
 
 use super::activity::{Activity, Reason, Refusal, launch_cause};
 use super::plan::LaunchBatch;
-use super::{Acted, AutoScaling, LifecycleState, MemberState};
+use super::{Acted, AutoScaling, LifecycleState, MemberState, WarmStart};
 use crate::fleet::{FleetErrorCode, FleetOverride, FleetRequest};
 use crate::{Ec2, InstanceId, LaunchError, Pool, RunRequest};
 use nodecast_model::domain::{NodeId, SimTime, Symbol, well_known};
@@ -25,16 +25,24 @@ impl AutoScaling {
         acted: &mut Acted,
     ) {
         let held = |held: &&MemberState| held.state != LifecycleState::Terminating && held.outgoing.is_none();
-        let size = self.groups[group].members.iter().filter(held).count() as u32;
+        let size: u32 = self.groups[group].members.iter().filter(held).map(|held| held.weight).sum();
         let cause = launch_cause(size, self.groups[group].desired);
         for batch in batches {
             let from = first_node.index() + acted.launched.len();
-            let nodes: Vec<NodeId> = (from..from + batch.count as usize).map(NodeId::from_index).collect();
-            let (instances, refused) = self.ask(group, ec2, batch, &nodes, now);
-            for &instance in &instances {
-                self.take_in(group, instance, &cause, now);
+            let most = batch.count.div_ceil(self.groups[group].spec.least_weight());
+            let nodes: Vec<NodeId> = (from..from + most as usize).map(NodeId::from_index).collect();
+            let warm = self.start_warm(group, ec2, batch, &nodes, now);
+            let cold = LaunchBatch { count: batch.count.saturating_sub(warm.len() as u32), ..*batch };
+            let (instances, refused) = match nodes.get(warm.len()..) {
+                Some(nodes) if cold.count > 0 => self.ask(group, ec2, &cold, nodes, now),
+                _ => (Vec::new(), None),
+            };
+            let warm = warm.into_iter().map(|(instance, start)| (instance, Some(start)));
+            for (instance, start) in warm.chain(instances.into_iter().map(|instance| (instance, None))) {
+                let weight = self.groups[group].spec.weight(ec2.instance(instance).pool.instance_type);
+                self.take_in(group, (instance, weight, start), &cause, now);
+                acted.launched.push(instance);
             }
-            acted.launched.extend(&instances);
             let group = &mut self.groups[group];
             let Some(reason) = refused else {
                 group.refusals.delivered(batch.zone, batch.spot);
@@ -57,12 +65,17 @@ impl AutoScaling {
         }
     }
 
-    /// The fleet that the group asks for in one zone: every type of its mixed instances policy.
+    /// The fleet of `target` capacity units that the group asks for in one zone: every type of its mixed instances policy.
     pub fn fleet_request(&self, group: usize, zone: Symbol, spot: bool, target: u32) -> FleetRequest {
         let spec = &self.groups[group].spec;
         let (strategy, pools_to_use) = spec.strategy(spot);
         let overrides = spec.instance_types.iter().enumerate();
-        let of_type = |(position, &instance_type)| FleetOverride { instance_type, zone, priority: position as u32 };
+        let of_type = |(position, &instance_type)| FleetOverride {
+            instance_type,
+            zone,
+            priority: position as u32,
+            weight: spec.weight(instance_type),
+        };
         let capacity_type = if spot { well_known::SPOT } else { well_known::ON_DEMAND };
         FleetRequest { capacity_type, strategy, pools_to_use, target, overrides: overrides.map(of_type).collect() }
     }
@@ -84,8 +97,11 @@ impl AutoScaling {
         let request = self.fleet_request(group, batch.zone, batch.spot, batch.count);
         match ec2.create_fleet(&request, nodes, &spec.volumes, now) {
             Err(error) => (Vec::new(), Some(Reason::Call(error))),
-            Ok(reply) if reply.instances.len() == nodes.len() => (reply.instances, None),
             Ok(reply) => {
+                let weight = |id: &InstanceId| spec.weight(ec2.instance(*id).pool.instance_type);
+                if reply.instances.iter().map(weight).sum::<u32>() >= batch.count {
+                    return (reply.instances, None);
+                }
                 let worst = reply.errors.iter().map(|error| error.code).min();
                 let code = worst.unwrap_or(FleetErrorCode::InsufficientInstanceCapacity);
                 (reply.instances, Some(Reason::Pool(code)))
@@ -93,7 +109,13 @@ impl AutoScaling {
         }
     }
 
-    fn take_in(&mut self, group: usize, instance: InstanceId, cause: &str, now: SimTime) {
+    fn take_in(
+        &mut self,
+        group: usize,
+        (instance, weight, warm): (InstanceId, u32, Option<WarmStart>),
+        cause: &str,
+        now: SimTime,
+    ) {
         self.group_of.insert(instance, group);
         let group = &mut self.groups[group];
         group.activities.push(Activity::launching(instance, cause, now));
@@ -104,6 +126,9 @@ impl AutoScaling {
             protected: false,
             outgoing: None,
             template: group.template,
+            weight,
+            warm,
+            returns: false,
             activity: Some(group.activities.len() - 1),
         });
     }

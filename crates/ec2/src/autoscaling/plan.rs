@@ -28,6 +28,8 @@ pub struct Member {
     pub outgoing: bool,
     /// Whether it was launched from an older version of the launch template.
     pub outdated: bool,
+    /// Its capacity units: one without weights.
+    pub weight: u32,
     /// How far the allocation strategy would rather do without it; the greater, the sooner it goes.
     pub misfit: u64,
     /// Time since its last full hour of running.
@@ -41,7 +43,7 @@ pub struct LaunchBatch {
     pub zone: Symbol,
     /// Whether they are Spot.
     pub spot: bool,
-    /// How many.
+    /// How many capacity units: instances, without weights.
     pub count: u32,
 }
 
@@ -63,15 +65,20 @@ pub struct Plan {
 /// What the group does next; `refuses` says whether a zone has refused (Spot or On-Demand) instances a moment ago.
 pub fn plan(spec: &GroupSpec, desired: u32, members: &[Member], refuses: &dyn Fn(Symbol, bool) -> bool) -> Plan {
     let staying: Vec<&Member> = members.iter().filter(|member| !member.outgoing).collect();
-    let outgoing: Vec<InstanceId> = members.iter().filter(|member| member.outgoing).map(|member| member.id).collect();
+    let outgoing: Vec<&Member> = members.iter().filter(|member| member.outgoing).collect();
     let mut plan = Plan::default();
-    let serving = staying.iter().filter(|member| member.serves).count() + outgoing.len();
-    let spare = serving.saturating_sub(desired as usize);
-    plan.replaced = outgoing.iter().copied().take(spare).collect();
-    let size = staying.len() as u32;
+    let serving = units(staying.iter().filter(|member| member.serves)) + units(&outgoing);
+    let mut spare = serving.saturating_sub(desired);
+    for member in &outgoing {
+        if member.weight <= spare {
+            spare -= member.weight;
+            plan.replaced.push(member.id);
+        }
+    }
+    let size = units(&staying);
     if size < desired {
         let most = if outgoing.is_empty() { spec.max } else { spec.max + spec.margin() };
-        let room = most.saturating_sub(members.len() as u32);
+        let room = most.saturating_sub(size + units(&outgoing));
         launch(spec, desired, &staying, (desired - size).min(room), refuses, &mut plan);
     } else if size > desired {
         plan.surplus = surplus(spec, desired, staying, size - desired);
@@ -81,16 +88,26 @@ pub fn plan(spec: &GroupSpec, desired: u32, members: &[Member], refuses: &dyn Fn
     plan
 }
 
-/// Instances by zone; zones of the group without an instance count too.
+/// Capacity units of members.
+fn units<'m>(members: impl IntoIterator<Item = &'m &'m Member>) -> u32 {
+    members.into_iter().map(|member| member.weight).sum()
+}
+
+/// Capacity units by zone; zones of the group without an instance count too.
 fn by_zone(spec: &GroupSpec, members: &[&Member]) -> BTreeMap<Symbol, u32> {
     let mut counts: BTreeMap<Symbol, u32> = spec.zones.iter().map(|&zone| (zone, 0)).collect();
     for member in members {
-        *counts.entry(member.zone).or_insert(0) += 1;
+        *counts.entry(member.zone).or_insert(0) += member.weight;
     }
     counts
 }
 
 /// Spreads what is missing over the zones: each instance goes to the zone with the fewest, ties by name.
+///
+/// With weights, it plans for one zone, and at most as much as the largest instance: how much follows depends on the types that this
+/// launch brings. So the group exceeds its size by less than the largest weight.
+///
+/// Source: EC2 Auto Scaling user guide, instance weights: zones and allocation strategies take precedence over avoiding overage.
 fn launch(
     spec: &GroupSpec,
     desired: u32,
@@ -100,16 +117,21 @@ fn launch(
     plan: &mut Plan,
 ) {
     let mut counts = by_zone(spec, staying);
-    let on_demand = staying.iter().filter(|member| !member.spot).count() as u32;
+    let on_demand = units(staying.iter().filter(|member| !member.spot));
     let on_demand = spec.distribution.on_demand_of(desired).saturating_sub(on_demand).min(missing);
-    for (spot, count) in [(false, on_demand), (true, missing - on_demand)] {
-        for _ in 0..count {
+    for (spot, mut count) in [(false, on_demand), (true, missing - on_demand)] {
+        while count > 0 {
             let open = counts.iter_mut().filter(|(zone, _)| spec.zones.contains(zone) && !refuses(**zone, spot));
             let Some((&zone, held)) = open.min_by_key(|(zone, held)| (**held, **zone)) else {
                 plan.blocked = true;
                 break;
             };
+            if spec.is_weighted() {
+                plan.launches.push(LaunchBatch { zone, spot, count: count.min(spec.largest_weight()) });
+                return;
+            }
             *held += 1;
+            count -= 1;
             match plan.launches.iter_mut().find(|batch| batch.zone == zone && batch.spot == spot) {
                 Some(batch) => batch.count += 1,
                 None => plan.launches.push(LaunchBatch { zone, spot, count: 1 }),
@@ -119,36 +141,46 @@ fn launch(
 }
 
 /// The instances that the default termination policy ends, one after the other.
-fn surplus(spec: &GroupSpec, desired: u32, mut staying: Vec<&Member>, count: u32) -> Vec<InstanceId> {
+///
+/// Assumption: an instance whose end would leave the group below its desired size stays, and the next one goes. AWS says only that the
+/// capacity is never below the desired one.
+fn surplus(spec: &GroupSpec, desired: u32, mut staying: Vec<&Member>, mut excess: u32) -> Vec<InstanceId> {
     let mut chosen = Vec::new();
-    for _ in 0..count {
-        let Some(next) = victim(spec, desired, &staying, None) else { break };
-        staying.retain(|member| member.id != next);
-        chosen.push(next);
+    while let Some(next) = victim(spec, desired, &staying, (None, excess)) {
+        staying.retain(|member| member.id != next.id);
+        chosen.push(next.id);
+        excess -= next.weight;
     }
     chosen
 }
 
 /// The instance that the default termination policy ends first: of the zone with the most instances (among those with one
 /// that is not protected), of the kind (On-Demand or Spot) of which there are too many, the one that the allocation
-/// strategy would rather do without, then one of an older launch template, then the one closest to its next full hour.
-fn victim(spec: &GroupSpec, desired: u32, members: &[&Member], zone: Option<Symbol>) -> Option<InstanceId> {
+/// strategy would rather do without, then one of an older launch template, then the one closest to its next full hour. Only instances of
+/// at most `most` capacity units go.
+fn victim<'m>(
+    spec: &GroupSpec,
+    desired: u32,
+    members: &[&'m Member],
+    (zone, most): (Option<Symbol>, u32),
+) -> Option<&'m Member> {
+    let can_go = |member: &&&Member| !member.protected && member.weight <= most;
     let counts = by_zone(spec, members);
-    let open = |zone: Symbol| members.iter().any(|member| member.zone == zone && !member.protected);
+    let open = |zone: Symbol| members.iter().filter(can_go).any(|member| member.zone == zone);
     let crowded = || {
         let zones = counts.iter().filter(|(zone, _)| open(**zone));
         // The greatest count; among equals the zone that comes first by name.
         zones.max_by_key(|(zone, count)| (**count, std::cmp::Reverse(**zone))).map(|(&zone, _)| zone)
     };
     let zone = zone.or_else(crowded)?;
-    let of_zone = || members.iter().filter(|member| member.zone == zone && !member.protected);
-    let on_demand = members.iter().filter(|member| !member.spot).count() as u32;
+    let of_zone = || members.iter().filter(can_go).filter(|member| member.zone == zone);
+    let on_demand = units(members.iter().filter(|member| !member.spot));
     let too_many_spot = on_demand <= spec.distribution.on_demand_of(desired);
     let has_kind = of_zone().any(|member| member.spot == too_many_spot);
     of_zone()
         .filter(|member| !has_kind || member.spot == too_many_spot)
         .max_by_key(|member| (member.misfit, member.outdated, member.into_hour, std::cmp::Reverse(member.id)))
-        .map(|member| member.id)
+        .copied()
 }
 
 /// Finds an instance to move if one zone has at least two more than another that would take one.
@@ -163,11 +195,14 @@ fn balance(
     let least = spec.zones.iter().map(|zone| counts[zone]).min().unwrap_or(0);
     let crowded = counts.iter().filter(|(_, count)| **count >= least + 2);
     let Some((&zone, &most)) = crowded.max_by_key(|(zone, count)| (**count, std::cmp::Reverse(**zone))) else { return };
-    let Some(chosen) = victim(spec, desired, staying, Some(zone)) else { return };
-    let spot = staying.iter().any(|member| member.id == chosen && member.spot);
-    let takes = |zone: &&Symbol| counts[*zone] + 2 <= most && !refuses(**zone, spot);
+    let Some(chosen) = victim(spec, desired, staying, (Some(zone), u32::MAX)) else { return };
+    // A move that makes the other zone as crowded helps nothing.
+    if least + chosen.weight >= most {
+        return;
+    }
+    let takes = |zone: &&Symbol| counts[*zone] + chosen.weight < most && !refuses(**zone, chosen.spot);
     if spec.zones.iter().any(|zone| takes(&zone)) {
-        plan.misplaced = Some(chosen);
+        plan.misplaced = Some(chosen.id);
     } else {
         plan.blocked = true;
     }

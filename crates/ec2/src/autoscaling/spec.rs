@@ -2,7 +2,7 @@
 
 use nodecast_model::catalog::Region;
 use nodecast_model::domain::AllocationStrategy;
-use nodecast_model::domain::node_group::{InstancesDistribution, NodeGroup, OnDemandStrategy, SpotStrategy};
+use nodecast_model::domain::node_group::{InstancesDistribution, NodeGroup, OnDemandStrategy, SpotStrategy, WarmPool};
 use nodecast_model::domain::volumes::NodeVolumes;
 use nodecast_model::domain::{Labels, Symbol};
 
@@ -13,18 +13,22 @@ pub struct GroupSpec {
     pub name: Symbol,
     /// Zones, each with a subnet.
     pub zones: Vec<Symbol>,
-    /// Least size.
+    /// Least size in capacity units, which are instances without weights.
     pub min: u32,
-    /// Largest size.
+    /// Largest size, likewise.
     pub max: u32,
     /// Instance types, the preferred one first.
     pub instance_types: Vec<Symbol>,
+    /// Capacity units of an instance of each type, in their order; empty where each instance is one.
+    pub weights: Vec<u32>,
     /// On-Demand and Spot, and how pools are chosen.
     pub distribution: InstancesDistribution,
     /// Capacity Rebalancing: a Spot instance at risk is replaced before it is interrupted.
     pub capacity_rebalance: bool,
     /// The process `AZRebalance`: an instance of a crowded zone is replaced by one in an emptier zone.
     pub zone_rebalance: bool,
+    /// The warm pool, if it has one.
+    pub warm_pool: Option<WarmPool>,
     /// The EBS volumes of each instance.
     pub volumes: NodeVolumes,
     /// Tags.
@@ -49,9 +53,11 @@ impl GroupSpec {
             min: group.min_size,
             max: group.max_size,
             instance_types: group.instance_types.clone(),
+            weights: group.weights.clone(),
             distribution: group.distribution,
             capacity_rebalance: group.capacity_rebalance,
             zone_rebalance: group.zone_rebalance,
+            warm_pool: group.warm_pool,
             volumes: group.volumes(),
             tags: group.tags.clone(),
         }
@@ -60,7 +66,28 @@ impl GroupSpec {
     /// Whether it launches by RunInstances: its launch template alone says what to launch. A mixed instances policy makes
     /// it CreateFleet.
     pub(super) fn launches_by_run_instances(&self) -> bool {
-        self.instance_types.len() == 1 && self.distribution.is_on_demand()
+        self.instance_types.len() == 1 && self.distribution.is_on_demand() && !self.is_weighted()
+    }
+
+    /// Whether instances count by weight.
+    pub fn is_weighted(&self) -> bool {
+        !self.weights.is_empty()
+    }
+
+    /// Capacity units of an instance of a type: one without weights, and for a type that the group does not launch.
+    pub fn weight(&self, instance_type: Symbol) -> u32 {
+        let mut weighted = self.instance_types.iter().zip(&self.weights);
+        weighted.find(|(name, _)| **name == instance_type).map_or(1, |(_, weight)| *weight)
+    }
+
+    /// The largest weight.
+    pub fn largest_weight(&self) -> u32 {
+        self.weights.iter().copied().max().unwrap_or(1)
+    }
+
+    /// The smallest weight.
+    pub(super) fn least_weight(&self) -> u32 {
+        self.weights.iter().copied().min().unwrap_or(1)
     }
 
     /// How EC2 is asked to choose among the pools of a zone, and among how many at lowest price.
@@ -79,8 +106,8 @@ impl GroupSpec {
         }
     }
 
-    /// By how much it may exceed its largest size while it replaces instances: a tenth, at least one.
+    /// By how much it may exceed its largest size while it replaces instances: a tenth, at least the largest instance.
     pub(super) fn margin(&self) -> u32 {
-        (self.max / 10).max(1)
+        (self.max / 10).max(self.largest_weight())
     }
 }

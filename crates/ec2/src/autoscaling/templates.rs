@@ -31,10 +31,11 @@ impl AutoScaling {
         (spec.min, spec.max)
     }
 
-    /// The instances of a group that serve, and all that it has, with those that are being terminated.
+    /// Capacity units of the instances of a group that serve, and of all that it has, with those that are being terminated.
     pub fn counts(&self, group: usize) -> (u32, u32) {
         let members = &self.groups[group].members;
         let serves = |held: &&MemberState| held.serves && held.state != LifecycleState::Terminating;
-        (members.iter().filter(serves).count() as u32, members.len() as u32)
+        let units = |held: &MemberState| held.weight;
+        (members.iter().filter(serves).map(units).sum(), members.iter().map(units).sum())
     }
 }

@@ -31,9 +31,11 @@ fn spec(distribution: InstancesDistribution) -> GroupSpec {
         min: 0,
         max: 10,
         instance_types: ["m5.large", "m5a.large"].map(Symbol::new).to_vec(),
+        weights: Vec::new(),
         distribution,
         capacity_rebalance: true,
         zone_rebalance: true,
+        warm_pool: None,
         volumes: NodeVolumes::gp3(20),
         tags: Labels::new(),
     }
@@ -81,6 +83,19 @@ impl Account {
     }
 }
 
+/// A group of three sizes in units of a vCPU, where these types are short for a day.
+fn weighted(desired: u32, short_types: &[&str]) -> Account {
+    let of_type =
+        |name: &&str| short(PoolSelector { instance_type: Some(Symbol::new(name)), ..PoolSelector::default() }, 86_400);
+    let spec = GroupSpec {
+        max: 48,
+        instance_types: ["c5.xlarge", "c5.2xlarge", "c5.4xlarge"].map(Symbol::new).to_vec(),
+        weights: vec![4, 8, 16],
+        ..spec(InstancesDistribution::ON_DEMAND)
+    };
+    Account::with_faults(spec, desired, short_types.iter().map(of_type).collect())
+}
+
 fn short(pools: PoolSelector, until: i64) -> Fault {
     Fault { at: at(0), until: at(until), kind: FaultKind::InsufficientCapacity { pools, probability: 1.0 } }
 }
@@ -125,6 +140,30 @@ fn lowest_price_spot_uses_two_pools_evenly() {
         acted.launched.iter().filter(is).count()
     };
     assert_eq!((of("m5.large"), of("m5a.large"), of("m5.4xlarge")), (2, 2, 0));
+}
+
+#[test]
+fn weighted_group_exceeds_size_by_less_than_largest() {
+    let mut account = weighted(20, &["c5.xlarge", "c5.2xlarge"]);
+    let acted = account.act_and_serve(at(0));
+    assert_eq!((acted.launched.len(), account.groups.size(0), acted.again), (2, 32, None), "at most 36");
+    assert_eq!(account.zones(&acted.launched), ["us-east-1a", "us-east-1b"]);
+    assert_eq!(account.act(at(10)), Acted::default(), "none of 16 fits into the 12 units above the size");
+    // The preferred type is the smallest: ten units are three instances.
+    let mut account = weighted(10, &[]);
+    let acted = account.act_and_serve(at(0));
+    assert_eq!((acted.launched.len(), account.groups.size(0)), (3, 12));
+    account.groups.set_desired(Symbol::new(NAME), 5).unwrap();
+    assert_eq!(account.act(at(60)).terminate.len(), 1, "12 to 8 units, and 4 would be too few");
+}
+
+#[test]
+fn instance_end_lowers_size_by_its_weight() {
+    let mut account = weighted(32, &["c5.xlarge", "c5.2xlarge"]);
+    let launched = account.act_and_serve(at(0)).launched;
+    account.groups.end_instance(launched[0], true, at(30)).unwrap();
+    assert_eq!((account.groups.desired(0), account.groups.size(0)), (16, 16));
+    assert_eq!(account.act(at(40)), Acted::default());
 }
 
 #[test]

@@ -118,9 +118,7 @@ impl Ec2 {
         let is_quota = |error: &&FleetError| {
             matches!(error.code, FleetErrorCode::VcpuLimitExceeded | FleetErrorCode::MaxSpotInstanceCountExceeded)
         };
-        if (reply.instances.len() as u32) < request.target
-            && let Some(error) = reply.errors.iter().find(is_quota)
-        {
+        if let Some(error) = reply.errors.iter().find(is_quota) {
             let (instance_type, zone) = (error.instance_type, error.zone);
             self.note_refused_launch(Pool { instance_type, zone, capacity_type: request.capacity_type }, now);
         }

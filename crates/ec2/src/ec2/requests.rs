@@ -4,7 +4,7 @@ use super::quota::beyond_quota;
 use super::{Ec2, InstanceId, Pool};
 use crate::api::{ApiAction, ApiError};
 use crate::consistency::{Consistency, InstanceView, lag, state_as_of};
-use crate::fleet::{CallError, FleetErrorCode, FleetRequest, Throttled, allocate};
+use crate::fleet::{CallError, Candidate, FleetErrorCode, FleetRequest, Throttled, allocate};
 use nodecast_model::domain::volumes::NodeVolumes;
 use nodecast_model::domain::{NodeId, SimDuration, SimTime};
 
@@ -116,7 +116,8 @@ impl Ec2 {
             let pool =
                 Pool { instance_type: wanted.instance_type, zone: wanted.zone, capacity_type: request.capacity_type };
             first = first.or_else(|| self.market.listed(pool).map(|_| pool));
-            candidates.extend(self.candidate((pool, 1), wanted.priority, now));
+            let candidate = self.candidate((pool, 1), wanted.priority, now);
+            candidates.extend(candidate.map(|candidate| Candidate { weight: wanted.weight, ..candidate }));
         }
         let granted = allocate(request.strategy, request.pools_to_use, 1, &candidates);
         let chosen = candidates.iter().zip(granted).find(|(_, count)| *count > 0);

@@ -44,6 +44,7 @@ fn request(types: &[&str], target: u32) -> FleetRequest {
                 instance_type: Symbol::new(name),
                 zone: Symbol::new("us-east-1a"),
                 priority: 0,
+                weight: 1,
             })
             .collect(),
     }
@@ -235,6 +236,7 @@ fn zones_of_equal_price_are_chosen_evenly() {
             instance_type: Symbol::new("c5.large"),
             zone: Symbol::new(zone),
             priority: 0,
+            weight: 1,
         });
         let asked = FleetRequest { capacity_type, overrides: overrides.to_vec(), ..request(&[], 1) };
         let zone_of = |call| {

@@ -61,7 +61,9 @@ pub fn changed_keys<'g>(before: &'g NodeGroup, later: &'g NodeGroup) -> (Vec<&'g
     let mut keys: Vec<&str> =
         later.keys().filter(|key| before.get(*key) != later.get(*key)).map(String::as_str).collect();
     keys.extend(gone.map(String::as_str));
-    let has_effect = |key: &str| is_updated && IMAGE_KEYS.contains(&key) || later_managed && key == "updateConfig";
+    let has_effect = |key: &str| {
+        is_updated && IMAGE_KEYS.contains(&key) || later_managed && matches!(key, "updateConfig" | "warmPoolConfig")
+    };
     keys.retain(|key| !has_effect(key));
     keys.sort_unstable();
     // Several releases of an operating system are one family here, and to state the default changes nothing.

@@ -1,8 +1,12 @@
-//! Upkeep of an eksctl node group: `updateConfig` and `nodeRepairConfig`.
+//! Upkeep of an eksctl node group: `updateConfig`, `nodeRepairConfig`, and `warmPoolConfig`.
 
 use crate::lints;
+use crate::node_group::check_warm_pool;
 use nodecast_model::domain::SimDuration;
-use nodecast_model::domain::node_group::{NodeRepair, NodeShare, UpdateConfig, UpdateStrategy};
+use nodecast_model::domain::node_group::{
+    InstancesDistribution, NodeRepair, NodeShare, UpdateConfig, UpdateStrategy, WarmPool, WarmPoolState,
+};
+use nodecast_model::domain::node_pool::AmiFamily;
 use nodecast_model::text::InputError;
 use nodecast_model::text::reader::{Fields, Reader, Shape};
 use nodecast_model::text::tree::Node;
@@ -43,6 +47,53 @@ pub(super) fn update_config<'s>(
     };
     let strategy = fields.optional("updateStrategy", |n, what| reader.choice(n, what, STRATEGIES))?;
     Ok(UpdateConfig { max_unavailable, strategy: strategy.unwrap_or_default() })
+}
+
+static WARM_POOL: Shape = Shape {
+    name: "`warmPoolConfig`",
+    keys: &["enabled", "maxGroupPreparedCapacity", "minSize", "poolState", "reuseOnScaleIn"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+
+/// States of instances in a warm pool, as eksctl and the API write them.
+pub const WARM_POOL_STATES: &[(&str, WarmPoolState)] = &[
+    ("Stopped", WarmPoolState::Stopped),
+    ("Running", WarmPoolState::Running),
+    ("Hibernated", WarmPoolState::Hibernated),
+    ("STOPPED", WarmPoolState::Stopped),
+    ("RUNNING", WarmPoolState::Running),
+    ("HIBERNATED", WarmPoolState::Hibernated),
+];
+
+/// `warmPoolConfig`.
+///
+/// Source: EKS API reference, `WarmPoolConfig` (2026); -1 as `maxGroupPreparedCapacity` is the largest size of the group.
+///
+/// # Errors
+/// If a value is not of its kind, or AWS refuses such a pool.
+pub(super) fn warm_pool<'s>(
+    reader: &mut Reader<'s>,
+    group: Fields<'_, 's>,
+    (purchase, family, managed): (InstancesDistribution, AmiFamily, bool),
+) -> Result<Option<WarmPool>, InputError> {
+    let Some(node) = group.get("warmPoolConfig") else { return Ok(None) };
+    let fields = reader.fields(node, &WARM_POOL)?;
+    let size = |key, least| fields.optional(key, |n, what| reader.integer(n, what, least, 100_000));
+    let truth = |key| fields.optional(key, |n, what| reader.truth(n, what));
+    let pool = WarmPool {
+        max_prepared: size("maxGroupPreparedCapacity", -1)?.and_then(|most| u32::try_from(most).ok()),
+        min_size: size("minSize", 0)?.unwrap_or(0) as u32,
+        state: fields.optional("poolState", |n, what| reader.choice(n, what, WARM_POOL_STATES))?.unwrap_or_default(),
+        reuse_on_scale_in: truth("reuseOnScaleIn")?.unwrap_or(false),
+    };
+    if !truth("enabled")?.unwrap_or(true) {
+        return Ok(None);
+    }
+    let has_own_image = managed && super::has_own_image(group);
+    check_warm_pool(reader, node.at, &pool, (purchase, family, has_own_image))?;
+    Ok(Some(pool))
 }
 
 static REPAIR: Shape = Shape {

@@ -1,7 +1,7 @@
 //! How far a price can be trusted.
 
 /// Where a price comes from, from the most to the least trustworthy.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PriceQuality {
     /// A price of the user's own, as by contract.

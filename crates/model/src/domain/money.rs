@@ -12,7 +12,7 @@ const NANOS: i128 = 1_000_000_000;
 const MICROS_PER_HOUR: i128 = 3_600_000_000;
 
 /// The currency in which a region's prices are stated.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, schemars::JsonSchema)]
 pub enum Currency {
     /// United States dollar.
     #[serde(rename = "USD")]

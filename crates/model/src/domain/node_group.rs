@@ -1,6 +1,7 @@
 //! Node groups: Auto Scaling groups whose instances are nodes of the cluster, run by EKS or by oneself.
 
 mod upkeep;
+mod warm_pool;
 
 use std::collections::BTreeMap;
 
@@ -8,6 +9,7 @@ use super::node_pool::{AmiFamily, KubeletConfig};
 use super::volumes::{DiskClass, NodeVolume, NodeVolumes};
 use super::{Labels, Symbol, Taint};
 pub use upkeep::{InstanceRefresh, NodeRepair, NodeShare, UpdateConfig, UpdateStrategy, VersionUpdate};
+pub use warm_pool::{WarmPool, WarmPoolState};
 
 /// A node group, from an eksctl `ClusterConfig` or a scenario's own list.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,6 +20,9 @@ pub struct NodeGroup {
     pub managed: bool,
     /// Instance types, the preferred one first.
     pub instance_types: Vec<Symbol>,
+    /// Capacity units of an instance of each type, in their order: `WeightedCapacity`. Empty where each instance is one unit. Sizes and
+    /// `onDemandBaseCapacity` are in these units.
+    pub weights: Vec<u32>,
     /// How many of its instances are On-Demand and how pools are chosen.
     pub distribution: InstancesDistribution,
     /// Whether a Spot instance at risk is replaced before it is interrupted.
@@ -58,6 +63,8 @@ pub struct NodeGroup {
     pub update_config: UpdateConfig,
     /// The update with which a run begins: the group of a policy states another release or machine image than that of the scenario.
     pub updated_at_start: Option<VersionUpdate>,
+    /// `warmPoolConfig`; `None` where it is off.
+    pub warm_pool: Option<WarmPool>,
     /// `nodeRepairConfig`; `None` where it is off.
     pub repair: Option<NodeRepair>,
     /// Tags of the Auto Scaling group.

@@ -67,7 +67,7 @@ pub struct UpdatePolicy {
 }
 
 /// `updateMode`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, schemars::JsonSchema, serde::Deserialize)]
 pub enum UpdateMode {
     /// Recommendations are made and nothing else.
     Off,

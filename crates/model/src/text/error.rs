@@ -22,7 +22,9 @@ struct Problem {
 }
 
 /// What a thing that is left out or assumed can do to the answer, the most first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// The answer is another than the real cluster's: pods that do not run, money that is not counted, a part that does nothing.

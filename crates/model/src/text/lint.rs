@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::error::Effect;
 
 /// Stable name of a lint: `NC0123`. A number is never used for a second meaning.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(into = "String", try_from = "String")]
 pub struct LintId(u16);
 

@@ -54,6 +54,16 @@ struct Note {
     source: usize,
 }
 
+/// A kind of facts that a table holds, or a source of the cluster's own.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum FactKind {
+    Nodes,
+    Pods,
+    Shortages,
+    Loads,
+    Stages,
+}
+
 /// The time from the first to the last that a source says of anything, in which it would have told of an end.
 #[derive(Clone, Copy, Debug)]
 struct Ends {
@@ -86,6 +96,8 @@ pub(super) struct Ledger {
     node_classes: BTreeMap<String, String>,
     sources: Vec<SourceUse>,
     scope: usize,
+    /// The kinds of facts that some source would have, had there been any.
+    recorded: BTreeSet<FactKind>,
 }
 
 impl Ledger {
@@ -154,6 +166,16 @@ impl Ledger {
         }
     }
 
+    /// A source has facts of this kind, or would have them, had there been any.
+    pub(super) fn recorded(&mut self, kind: FactKind) {
+        self.recorded.insert(kind);
+    }
+
+    /// The facts of a kind; `None` if no source has any and none would.
+    fn table<T>(&self, kind: FactKind, facts: Vec<T>) -> Option<Vec<T>> {
+        (!facts.is_empty() || self.recorded.contains(&kind)).then_some(facts)
+    }
+
     /// The pod of this name, to be told more of.
     pub(super) fn pod(&mut self, name: &str) -> &mut PodLife {
         let pod = self.pods.entry((self.scope, name.to_owned()));
@@ -185,6 +207,7 @@ impl Ledger {
     /// A source would say why a node ended, had one, over the whole time of the record.
     pub(super) fn tells_ends(&mut self) {
         self.all_ends.insert(self.scope);
+        self.recorded(FactKind::Shortages);
     }
 
     /// A log says something at this instant: up to then it would have said why a node ended.
@@ -198,6 +221,9 @@ impl Ledger {
     }
 
     fn would_tell(&mut self, at: Instant, of_nodes: bool, kept: bool) {
+        if of_nodes {
+            self.recorded(FactKind::Shortages);
+        }
         let new = Ends { window: Window { from: at, until: at }, of_nodes, kept };
         let ends = self.ends.entry(self.sources.len()).or_insert(new);
         ends.window = Window { from: ends.window.from.min(at), until: ends.window.until.max(at) };
@@ -257,6 +283,7 @@ impl Ledger {
             ..History::default()
         };
         let mut ready: BTreeMap<(usize, String), Instant> = BTreeMap::new();
+        let mut lives = Vec::new();
         for ((scope, name), draft) in drafts {
             let window = if scope == 0 { this_window } else { self.windows.get(&scope).copied().or(this_window) };
             let Some(window) = window else { continue };
@@ -268,7 +295,7 @@ impl Ledger {
                 }
             }
             ready.extend(life.ready().map(|at| ((scope, life.name.clone()), at)));
-            history.lives.push(life);
+            lives.push(life);
             history.disagreements.extend(disagreements);
         }
         for (source, pods) in std::mem::take(&mut self.came_back) {
@@ -287,9 +314,16 @@ impl Ledger {
             pull.node = pull.node.take().or_else(|| pod.and_then(|pod| pod.node.clone()));
         }
         self.shortages.sort_by_key(|shortage| shortage.at);
-        history.pods = self.pods.into_iter().map(|((scope, _), pod)| of_its_run(scope, pod, &ready)).collect();
-        (history.pulls, history.shortages, history.loads) = (self.pulls, self.shortages, self.loads);
-        (history.stages, history.sources, history.sampled) = (self.stages, self.sources, self.sampled);
+        let pods = std::mem::take(&mut self.pods).into_iter();
+        let pods = pods.map(|((scope, _), pod)| of_its_run(scope, pod, &ready)).collect();
+        let (shortages, loads, stages) =
+            (std::mem::take(&mut self.shortages), std::mem::take(&mut self.loads), std::mem::take(&mut self.stages));
+        history.lives = self.table(FactKind::Nodes, lives);
+        history.pods = self.table(FactKind::Pods, pods);
+        history.shortages = self.table(FactKind::Shortages, shortages);
+        history.loads = self.table(FactKind::Loads, loads);
+        history.stages = self.table(FactKind::Stages, stages);
+        (history.pulls, history.sources, history.sampled) = (self.pulls, self.sources, self.sampled);
         history.ends_told = !self.all_ends.is_empty() || self.ends.values().any(|end| end.of_nodes);
         history.reclaims = self.reclaims;
         history

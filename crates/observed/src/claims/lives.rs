@@ -273,7 +273,7 @@ pub struct Disagreement {
 }
 
 /// What one file gave.
-#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, schemars::JsonSchema)]
 pub struct SourceUse {
     /// The file, as the user named it.
     pub file: String,
@@ -289,23 +289,23 @@ pub struct SourceUse {
     pub notes: Vec<String>,
 }
 
-/// Everything that was recorded.
+/// Everything that was recorded. A list is `None` where no source has such facts, and empty where there were none to record.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct History {
     /// Whether any source would say why a node ended, had one.
     pub ends_told: bool,
     /// Claims in order of name.
-    pub lives: Vec<Life>,
+    pub lives: Option<Vec<Life>>,
     /// Pods in order of name.
-    pub pods: Vec<PodLife>,
+    pub pods: Option<Vec<PodLife>>,
     /// Image pulls in order of time.
     pub pulls: Vec<ImagePull>,
     /// Capacity errors in order of time.
-    pub shortages: Vec<Shortage>,
+    pub shortages: Option<Vec<Shortage>>,
     /// What workloads were asked for.
-    pub loads: Vec<LoadSample>,
+    pub loads: Option<Vec<LoadSample>>,
     /// How long launches took, where only their sums are told.
-    pub stages: Vec<StageTimes>,
+    pub stages: Option<Vec<StageTimes>>,
     /// When Karpenter counted that EC2 took one of its nodes, each as often as it did; `None` where nobody recorded its counters.
     pub reclaims: Option<Vec<Instant>>,
     /// The image family of each node class that was read.
@@ -325,9 +325,20 @@ impl History {
     /// The mean number of seconds from a claim's creation to `stage` and how many launches it is of, by the sums of histograms; `None`
     /// where none tells of it.
     pub fn mean_to(&self, stage: Milestone) -> Option<(f64, f64)> {
-        let stage = self.stages.iter().filter(|times| times.stage == stage);
+        let stage = self.stages.iter().flatten().filter(|times| times.stage == stage);
         let (launches, seconds) =
             stage.fold((0.0, 0.0), |(launches, seconds), stage| (launches + stage.launches, seconds + stage.seconds));
         (launches >= 1.0).then(|| (seconds / launches, launches))
+    }
+
+    /// The kinds of facts that no source has, by name.
+    pub fn not_recorded(&self) -> Vec<&'static str> {
+        let kinds = [
+            ("nodes", self.lives.is_none()),
+            ("pods", self.pods.is_none()),
+            ("capacity errors", self.shortages.is_none()),
+            ("CPU and requests", self.loads.is_none()),
+        ];
+        kinds.into_iter().filter(|(_, is_absent)| *is_absent).map(|(name, _)| name).collect()
     }
 }

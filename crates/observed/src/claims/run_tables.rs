@@ -14,14 +14,14 @@ use crate::gzip;
 
 use super::Instant;
 use super::input::{load, unreadable_table};
-use super::ledger::{Fact, Ledger, Subject};
+use super::ledger::{Fact, FactKind, Ledger, Subject};
 use super::lives::{End, LoadSample, Milestone, Shortage, StageTimes, Window};
 use super::values::{number, text};
 
 /// The table of nodes, which every run has.
 const NODES: &str = "nodes.csv";
 
-/// What a folder of sampled metrics has. A table without a row is left out of it.
+/// What a folder of sampled metrics has. A table that nothing recorded is left out of it.
 const OBSERVATION: &str = crate::observation::ABOUT_FILE;
 
 /// Columns of `nodes.csv` that are milestones.
@@ -47,31 +47,38 @@ pub(super) fn is_one(directory: &Path) -> bool {
 /// If a table that is there cannot be read.
 pub(super) fn folder(ledger: &mut Ledger, directory: &Path) -> Result<(), InputError> {
     let (start, length) = span(directory)?;
-    let nodes = gzip::present(&directory.join(NODES)).map_or_else(|| Ok(Vec::new()), |nodes| rows(&nodes))?;
+    let nodes = gzip::present(&directory.join(NODES)).map(|nodes| rows(&nodes)).transpose()?;
     ledger.begin(&directory.display().to_string(), "tables of a run");
-    let last = nodes.iter().flat_map(|row| COLUMNS.iter().filter_map(|(column, _)| seconds(row, column)));
+    let last = nodes.iter().flatten().flat_map(|row| COLUMNS.iter().filter_map(|(column, _)| seconds(row, column)));
     let length = length.unwrap_or_else(|| last.fold(0.0, f64::max));
     let sampled = directory.join(OBSERVATION).exists();
     if sampled {
         ledger.sampled();
     }
     ledger.begin_run(Window { from: start, until: start.plus_seconds(length) });
-    if !sampled {
+    // A table without the column says nothing of why nodes ended.
+    let has_ends = nodes.iter().flatten().all(|row| row.contains_key("end"));
+    if !sampled && has_ends {
         ledger.tells_ends();
     }
-    nodes.iter().for_each(|row| node(ledger, row, start, sampled));
+    if let Some(nodes) = &nodes {
+        ledger.recorded(FactKind::Nodes);
+        nodes.iter().for_each(|row| node(ledger, row, start, sampled));
+    }
     reclaims(ledger, &directory.join("counts.csv"), start)?;
     let tables = [
-        ("pods.csv", if sampled { pod_seen } else { pod } as fn(&mut Ledger, &Row, Instant)),
-        ("workloads.csv", load_sample),
-        ("stages.csv", stage),
+        ("pods.csv", FactKind::Pods, if sampled { pod_seen } else { pod } as fn(&mut Ledger, &Row, Instant)),
+        ("workloads.csv", FactKind::Loads, load_sample),
+        ("stages.csv", FactKind::Stages, stage),
     ];
-    for (name, take) in tables {
+    for (name, kind, take) in tables {
         if let Some(path) = gzip::present(&directory.join(name)) {
+            ledger.recorded(kind);
             rows(&path)?.iter().for_each(|row| take(ledger, row, start));
         }
     }
     if let Some(events) = gzip::present(&directory.join("events.jsonl")) {
+        ledger.recorded(FactKind::Shortages);
         for line in load(&events)?.lines().filter(|line| !line.trim().is_empty()) {
             match serde_json::from_str::<Value>(line) {
                 Ok(value) => event(ledger, &value, start),

@@ -152,7 +152,7 @@ fn most_likely(times: &[Duration], mean: f64, spread: f64) -> (f64, f64) {
 }
 
 /// A median between what was measured and what is assumed.
-#[derive(Clone, Copy, PartialEq, Debug, serde::Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, serde::Serialize, schemars::JsonSchema)]
 pub struct Shrunk {
     /// The median in seconds, with the 95 % interval of its posterior.
     pub median: Estimate,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// What an observation is of. It holds no address and no secret.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct About {
     /// The version of this layout.
     pub schema_version: u32,
@@ -36,7 +36,7 @@ pub struct About {
 }
 
 /// A window of time.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Window {
     /// Its begin, RFC 3339 in UTC.
     pub start: String,
@@ -47,7 +47,7 @@ pub struct Window {
 }
 
 /// How far a figure can be trusted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Grade {
     /// As the source has it.
@@ -60,7 +60,7 @@ pub enum Grade {
 }
 
 /// A quantity that was observed.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Quantity {
     /// Its name.
     pub quantity: String,
@@ -75,7 +75,7 @@ pub struct Quantity {
 }
 
 /// A quantity that was not found.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Missing {
     /// Its name.
     pub quantity: String,
@@ -86,7 +86,7 @@ pub struct Missing {
 }
 
 /// Figures of the whole window. What could not be worked out is null or has no entry.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Figures {
     /// By workload.
     pub workloads: Vec<WorkloadFigures>,
@@ -107,7 +107,7 @@ pub struct Figures {
 }
 
 /// Figures of a workload.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WorkloadFigures {
     /// Namespace and name.
     pub workload: String,
@@ -126,7 +126,7 @@ pub struct WorkloadFigures {
 }
 
 /// Nodes that were removed for a reason.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Disrupted {
     /// The reason.
     pub reason: String,
@@ -135,7 +135,7 @@ pub struct Disrupted {
 }
 
 /// How long launches took to a condition.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StageFigures {
     /// The condition.
     pub stage: String,
@@ -148,7 +148,7 @@ pub struct StageFigures {
 }
 
 /// Waits of pods for a node.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Waits {
     /// Pods.
     pub pods: u64,

@@ -18,28 +18,30 @@ pub const ABOUT_FILE: &str = "observation.json";
 const EVENTS_FILE: &str = "events.jsonl";
 
 impl Observation {
-    /// Its files, in order of writing: names, and what writes each. A table without a row is left out.
+    /// Its files, in order of writing: names, and what writes each. A table that nothing recorded has no file.
     fn written<'o>(&'o self) -> Vec<(&'static str, Written<'o>)> {
         let mut files: Vec<(&'static str, Written<'o>)> = Vec::new();
         let mut put = |name, written: Option<Written<'o>>| files.extend(written.map(|written| (name, written)));
-        put("workloads.csv", table(&self.workloads));
-        put("memory.csv", table(&self.memory));
-        put("nodes.csv", table(&self.nodes));
-        put("node_counts.csv", table(&self.node_counts));
-        put("pods.csv", table(&self.pods));
-        put("placements.csv", table(&self.placements));
-        put("pending.csv", table(&self.pending));
-        put("autoscalers.csv", table(&self.autoscalers));
-        put("counts.csv", table(&self.counts));
-        put("stages.csv", table(&self.stages));
-        put("spot_prices.csv", table(&self.spot_prices));
-        let events: Written<'_> = Box::new(|to| {
-            self.events.iter().try_for_each(|event| {
-                serde_json::to_writer(&mut *to, event)?;
-                to.write_all(b"\n")
+        put("workloads.csv", table(self.workloads.as_deref()));
+        put("memory.csv", table(self.memory.as_deref()));
+        put("nodes.csv", table(self.nodes.as_deref()));
+        put("node_counts.csv", table(self.node_counts.as_deref()));
+        put("pods.csv", table(self.pods.as_deref()));
+        put("placements.csv", table(self.placements.as_deref()));
+        put("pending.csv", table(self.pending.as_deref()));
+        put("autoscalers.csv", table(self.autoscalers.as_deref()));
+        put("counts.csv", table(self.counts.as_deref()));
+        put("stages.csv", table(self.stages.as_deref()));
+        put("spot_prices.csv", table(self.spot_prices.as_deref()));
+        let events = self.events.as_deref().map(|events| -> Written<'_> {
+            Box::new(move |to| {
+                events.iter().try_for_each(|event| {
+                    serde_json::to_writer(&mut *to, event)?;
+                    to.write_all(b"\n")
+                })
             })
         });
-        put(EVENTS_FILE, (!self.events.is_empty()).then_some(events));
+        put(EVENTS_FILE, events);
         let about: Written<'_> = Box::new(|to| {
             serde_json::to_writer_pretty(&mut *to, &self.about)?;
             to.write_all(b"\n")
@@ -49,7 +51,7 @@ impl Observation {
         files
     }
 
-    /// Its files: names and contents, in order of writing. A table without a row is left out.
+    /// Its files: names and contents, in order of writing. A table that nothing recorded has no file.
     pub fn files(&self) -> Vec<(&'static str, Vec<u8>)> {
         let contents = |written: &Written<'_>| {
             let mut bytes = Vec::new();
@@ -164,9 +166,8 @@ const NAMES: [&str; 13] = [
 /// What writes a file.
 type Written<'o> = Box<dyn Fn(&mut dyn Write) -> std::io::Result<()> + 'o>;
 
-fn table<R: Row>(rows: &[R]) -> Option<Written<'_>> {
-    let written: Written<'_> = Box::new(|to| tables::write(rows, to));
-    (!rows.is_empty()).then_some(written)
+fn table<R: Row>(rows: Option<&[R]>) -> Option<Written<'_>> {
+    rows.map(|rows| -> Written<'_> { Box::new(move |to| tables::write(rows, to)) })
 }
 
 /// The text of a file of the folder; `None` if it is not there.
@@ -183,15 +184,15 @@ pub(super) fn text_of(folder: &Path, name: &str) -> Result<Option<String>, Input
     }
 }
 
-/// The rows of a table of the folder; none if it is not there.
-pub(super) fn rows<R: Row>(folder: &Path, name: &str) -> Result<Vec<R>, InputError> {
+/// The rows of a table of the folder; `None` if it is not there.
+pub(super) fn rows<R: Row>(folder: &Path, name: &str) -> Result<Option<Vec<R>>, InputError> {
     let text = text_of(folder, name)?;
-    text.map_or(Ok(Vec::new()), |text| tables::read(text.as_bytes(), &folder.join(name).display().to_string()))
+    text.map(|text| tables::read(text.as_bytes(), &folder.join(name).display().to_string())).transpose()
 }
 
-/// The events of the folder; none if there is no such file.
-pub(super) fn events(folder: &Path) -> Result<Vec<Event>, InputError> {
-    let text = text_of(folder, EVENTS_FILE)?.unwrap_or_default();
+/// The events of the folder; `None` if there is no such file.
+pub(super) fn events(folder: &Path) -> Result<Option<Vec<Event>>, InputError> {
+    let Some(text) = text_of(folder, EVENTS_FILE)? else { return Ok(None) };
     let lines = text.lines().enumerate().filter(|(_, line)| !line.is_empty());
     lines
         .map(|(number, line)| {
@@ -200,5 +201,6 @@ pub(super) fn events(folder: &Path) -> Result<Vec<Event>, InputError> {
                 InputError::new(format!("{place}: is not an event: {error}"))
             })
         })
-        .collect()
+        .collect::<Result<Vec<_>, _>>()
+        .map(Some)
 }

@@ -8,7 +8,7 @@ use nodecast_model::text::InputError;
 use serde::Deserialize;
 
 use super::Observation;
-use super::about::{About, Figures, Grade, Quantity, Window, WorkloadFigures};
+use super::about::{About, Figures, Grade, Missing, Quantity, Window, WorkloadFigures};
 use super::files::{ABOUT_FILE, events, rows, text_of};
 use super::tables::{Cells, NodeCount, NodeLife, Pending, PodLife, Row, WorkloadState};
 use crate::prometheus::import::{time_text, waits_of};
@@ -66,36 +66,36 @@ pub(super) fn read(folder: &Path) -> Result<Observation, InputError> {
     let start: jiff::Timestamp =
         about.start.parse().map_err(|_| unusable(format!("`{}` is not an instant", about.start)))?;
     let seconds = about.duration_seconds as i64;
-    let workloads: Vec<WorkloadState> = rows(folder, "workloads.csv")?;
-    let nodes: Vec<NodeLife> = rows(folder, "nodes.csv")?;
-    let pods: Vec<PodLife> = rows(folder, "pods.csv")?;
-    let moments: Vec<TimelineRow> = rows(folder, "timeline.csv")?;
-    let node_counts = node_counts(&nodes, &moments);
-    let pending = moments
-        .iter()
-        .map(|moment| Pending { at: moment.at, pods_pending: moment.pods_pending, ..Pending::default() })
-        .collect();
-    let step = moments.windows(2).next().map_or(60, |pair| (pair[1].at - pair[0].at).as_secs());
-    let quantity = |name: &str, source: &str, resolution_seconds| Quantity {
-        quantity: name.to_owned(),
-        source: source.to_owned(),
-        coverage: 1.0,
-        resolution_seconds,
-        grade: Grade::Simulated,
-    };
-    let quantities = vec![
-        quantity("workloads", "workloads.csv", step),
-        quantity("nodes", "nodes.csv", 0),
-        quantity("pods", "pods.csv", 0),
-        quantity("pending", "timeline.csv", step),
+    let workloads: Option<Vec<WorkloadState>> = rows(folder, "workloads.csv")?;
+    let nodes: Option<Vec<NodeLife>> = rows(folder, "nodes.csv")?;
+    let pods: Option<Vec<PodLife>> = rows(folder, "pods.csv")?;
+    let moments: Option<Vec<TimelineRow>> = rows(folder, "timeline.csv")?;
+    let node_counts = nodes.as_ref().zip(moments.as_ref()).map(|(nodes, moments)| node_counts(nodes, moments));
+    let pending = moments.as_ref().map(|moments| {
+        let pending =
+            |moment: &TimelineRow| Pending { at: moment.at, pods_pending: moment.pods_pending, ..Pending::default() };
+        moments.iter().map(pending).collect()
+    });
+    let first = moments.as_ref().and_then(|moments| moments.windows(2).next());
+    let step = first.map_or(60, |pair| (pair[1].at - pair[0].at).as_secs());
+    let tables = [
+        ("workloads", "workloads.csv", step, workloads.is_some()),
+        ("nodes", "nodes.csv", 0, nodes.is_some()),
+        ("pods", "pods.csv", 0, pods.is_some()),
+        ("pending", "timeline.csv", step, moments.is_some()),
     ];
+    let (recorded, absent): (Vec<_>, Vec<_>) = tables.into_iter().partition(|(.., is_recorded)| *is_recorded);
     let about = About {
         window: Window { start: about.start, end: time_text(start.as_second() + seconds), seconds },
         cluster: vec![about.scenario],
         sources: vec!["run".to_owned()],
-        quantities,
-        missing: Vec::new(),
-        figures: Figures { workloads: workload_figures(&workloads), waits: waits_of(&pods), ..Figures::default() },
+        quantities: recorded.into_iter().map(|(name, source, step, _)| quantity(name, source, step)).collect(),
+        missing: absent.into_iter().map(|(name, source, ..)| missing(name, source)).collect(),
+        figures: Figures {
+            workloads: workload_figures(workloads.iter().flatten()),
+            waits: pods.as_deref().and_then(waits_of),
+            ..Figures::default()
+        },
         warnings: Vec::new(),
         ..About::new()
     };
@@ -103,8 +103,27 @@ pub(super) fn read(folder: &Path) -> Result<Observation, InputError> {
     Ok(Observation { about, workloads, nodes, node_counts, pods, pending, events, ..Observation::default() })
 }
 
+fn quantity(name: &str, table: &str, resolution_seconds: i64) -> Quantity {
+    Quantity {
+        quantity: name.to_owned(),
+        source: table.to_owned(),
+        coverage: 1.0,
+        resolution_seconds,
+        grade: Grade::Simulated,
+    }
+}
+
+/// A table that the folder lacks.
+fn missing(name: &str, table: &str) -> Missing {
+    Missing {
+        quantity: name.to_owned(),
+        tells: table.to_owned(),
+        remedy: "use the complete output of `nodecast run`".to_owned(),
+    }
+}
+
 /// Means of each workload over the samples.
-fn workload_figures(states: &[WorkloadState]) -> Vec<WorkloadFigures> {
+fn workload_figures<'s>(states: impl Iterator<Item = &'s WorkloadState>) -> Vec<WorkloadFigures> {
     let mut sums: BTreeMap<&str, [f64; 4]> = BTreeMap::new();
     for state in states {
         let all = sums.entry(&state.workload).or_default();

@@ -75,20 +75,22 @@ pub fn import(answers: &Answers) -> Result<Observation, InputError> {
         rates_over_seconds: checks::rated(&told),
         ..About::new()
     };
+    let answered = |roles: &[&str]| told.first_answered(roles).is_some();
     let mut observation = Observation {
         about,
-        workloads: import.states,
-        memory: import.memory,
-        nodes,
-        node_counts,
-        pods,
-        placements,
-        pending,
-        autoscalers: import.autoscalers,
-        counts,
-        stages,
-        spot_prices,
-        events: Vec::new(),
+        workloads: recorded(import.states, false),
+        memory: recorded(import.memory, false),
+        nodes: recorded(nodes, false),
+        node_counts: recorded(node_counts, false),
+        pods: recorded(pods, false),
+        placements: recorded(placements, answered(placements::ROLES)),
+        pending: recorded(pending, false),
+        autoscalers: recorded(import.autoscalers, false),
+        counts: recorded(counts, answered(&counters::roles())),
+        stages: recorded(stages, answered(&counters::stage_roles())),
+        spot_prices: recorded(spot_prices, false),
+        // No metric has single events.
+        events: None,
     };
     observation.about.figures = figures::figures(&told, &observation, import.figures);
     observation.about.warnings.extend(figures::untypical_days(&observation));
@@ -97,6 +99,11 @@ pub fn import(answers: &Answers) -> Result<Observation, InputError> {
         observation.about.warnings.extend(figures::uncounted(&observation));
     }
     Ok(observation)
+}
+
+/// A table; without rows only where an answer with samples shows that nothing happened, else `None`.
+fn recorded<R>(rows: Vec<R>, is_answered: bool) -> Option<Vec<R>> {
+    (is_answered || !rows.is_empty()).then_some(rows)
 }
 
 /// Refuses an answer that shows that all others would be of several clusters, or would count twice.

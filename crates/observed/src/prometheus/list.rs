@@ -15,7 +15,7 @@ pub const LIST_FILE: &str = "queries.json";
 pub const POINTS_MAX: i64 = 11_000;
 
 /// A range query, and where its answer is saved.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Query {
     /// The name of the file with the answer.
     pub file: String,
@@ -23,9 +23,11 @@ pub struct Query {
     pub query: String,
     /// The first instant at which it is evaluated.
     #[serde(with = "instant")]
+    #[schemars(with = "String")]
     pub start: i64,
     /// The last instant at which it may be, in seconds since 1970-01-01 UTC as the first.
     #[serde(with = "instant")]
+    #[schemars(with = "String")]
     pub end: i64,
     /// Seconds from one to the next.
     pub step: i64,
@@ -104,7 +106,7 @@ impl Query {
 }
 
 /// A list of queries.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct QueryList {
     /// The queries, in the order in which they are asked.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 /// A kind of record that can be brought in.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordKind {
     /// A product of `aws pricing get-products`.
@@ -35,7 +35,7 @@ impl RecordKind {
 }
 
 /// What became of the records of a file.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, schemars::JsonSchema)]
 pub struct FileAccount {
     /// The file.
     pub file: String,
@@ -50,7 +50,7 @@ impl FileAccount {
 }
 
 /// What became of the records of one kind.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, schemars::JsonSchema)]
 pub struct KindAccount {
     /// How many were taken.
     pub taken: u64,
@@ -69,7 +69,7 @@ impl KindAccount {
 }
 
 /// Records that were left out for one reason.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, schemars::JsonSchema)]
 pub struct Skipped {
     /// How many.
     pub count: u64,
@@ -78,7 +78,7 @@ pub struct Skipped {
 }
 
 /// What changed in a region.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, schemars::JsonSchema)]
 pub struct RegionAccount {
     /// On-Demand prices taken.
     pub on_demand: u64,

@@ -62,7 +62,8 @@ fn kind(line: &BillLine) -> Option<(usize, &'static str)> {
         BillItem::CapacityReservation | BillItem::UnusedCapacityReservation | BillItem::UnusedCommitment => {
             Some((3, "Reservations and unused commitments"))
         }
-        BillItem::RootVolume | BillItem::PersistentVolume => Some((4, "Volumes")),
+        BillItem::WarmPool => Some((0, "On-Demand instances")),
+        BillItem::RootVolume | BillItem::PersistentVolume | BillItem::WarmPoolVolume => Some((4, "Volumes")),
         BillItem::ControlPlane | BillItem::ExtendedSupport | BillItem::ControlPlaneTier => Some((5, "Control plane")),
         BillItem::LoadBalancer
         | BillItem::LoadBalancerCapacity

@@ -10,7 +10,7 @@ use crate::single_pass::{PodOutcome, SinglePass};
 use nodecast_karpenter::packing::{PoolVerdict, Refusal, TypeGroup, Unschedulable};
 
 /// What became of one pod, and what each NodePool says to it.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct PodExplanation {
     /// The pod, `namespace/name`.
     pub pod: String,
@@ -27,7 +27,7 @@ pub struct PodExplanation {
 }
 
 /// What an existing node says to a pod.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct NodeExplanation {
     /// The node.
     pub node: String,
@@ -40,7 +40,7 @@ pub struct NodeExplanation {
 }
 
 /// What a NodePool says to a pod.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct PoolExplanation {
     /// The NodePool.
     pub node_pool: &'static str,
@@ -59,7 +59,7 @@ pub struct PoolExplanation {
 }
 
 /// Instance types with one thing against them.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct RefusedTypes {
     /// What.
     pub reason: String,
@@ -72,7 +72,7 @@ pub struct RefusedTypes {
 }
 
 /// A resource that falls short.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct ShortOf {
     /// The resource.
     pub resource: &'static str,

@@ -11,7 +11,7 @@ use crate::single_pass::{Constraint, PackingQuestion, SinglePass};
 use crate::standing::rate_of_node;
 
 /// What runs, and what its constraints cost.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct Repacked {
     /// Nodes that Karpenter runs now.
     pub nodes: usize,
@@ -26,7 +26,7 @@ pub struct Repacked {
 }
 
 /// What a constraint costs.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct ConstraintCost {
     /// The constraint.
     pub constraint: &'static str,

@@ -11,7 +11,7 @@ use crate::format::{money_among, relative_change};
 use crate::table::Rows;
 
 /// How well every instance of a suite is packed.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct SuiteAnswer {
     /// Version of this layout.
     pub schema_version: u32,
@@ -30,7 +30,7 @@ pub struct SuiteAnswer {
 }
 
 /// How well one instance is packed.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct PackedInstance {
     /// Its name.
     pub name: String,
@@ -71,7 +71,7 @@ impl PackedInstance {
 }
 
 /// What a suite's packing must not be worse than. Times are not part of it.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Baseline {
     /// Version of this layout.
@@ -85,7 +85,7 @@ pub struct Baseline {
 }
 
 /// An instance of a baseline.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BaselineInstance {
     /// Its name.
@@ -99,7 +99,7 @@ pub struct BaselineInstance {
 }
 
 /// How an instance differs from the baseline.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct Change {
     /// The instance.
     pub instance: String,

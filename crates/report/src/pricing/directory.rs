@@ -17,9 +17,9 @@ use crate::summary::PROGRAM;
 /// The file by which an imported directory is known.
 const RECORD_FILE: &str = "import.json";
 
-/// What `import.json` holds.
-#[derive(Serialize)]
-struct Record<'a> {
+/// Content of `import.json`.
+#[derive(Serialize, schemars::JsonSchema)]
+pub struct ImportRecord<'a> {
     schema_version: u32,
     program: &'static str,
     program_version: &'static str,
@@ -43,7 +43,7 @@ struct OwnRecord {
 /// # Errors
 /// If `out` cannot be written or holds anything but an import that nobody has changed since; it is then as it was.
 pub fn write_import(imported: &Imported, out: &Path) -> Result<PathBuf, OutputError> {
-    let record = Record {
+    let record = ImportRecord {
         schema_version: SCHEMA_VERSION,
         program: PROGRAM,
         program_version: env!("CARGO_PKG_VERSION"),
@@ -128,7 +128,14 @@ fn digest(bytes: &[u8]) -> String {
 
 /// What was taken from each file and what was not, for people.
 pub fn import_account(imported: &Imported) -> String {
-    let mut lines = Vec::new();
+    let accounts = || imported.files.iter().flat_map(|file| file.kinds.values());
+    let taken: u64 = accounts().map(|account| account.taken).sum();
+    let skipped: u64 = accounts().flat_map(|account| account.skipped.values()).map(|skipped| skipped.count).sum();
+    let mut lines = vec![format!(
+        "imported {} from {}, {skipped} left out",
+        counted(taken, "record", "records"),
+        counted(imported.files.len() as u64, "file", "files")
+    )];
     for file in &imported.files {
         lines.push(file.file.clone());
         for (kind, account) in &file.kinds {

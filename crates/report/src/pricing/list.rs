@@ -7,6 +7,7 @@ use crate::catalog::{Price, Region, RegionType};
 use crate::columns::printed;
 use crate::domain::{Currency, HourlyRate, Symbol};
 use crate::figure::{Figure, Unit};
+use crate::format::{counted, hourly};
 use crate::summary::PROGRAM;
 use crate::table::{Rows, Table};
 
@@ -52,7 +53,7 @@ pub enum SortBy {
 }
 
 /// Instance types of one region with their prices.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct PriceList {
     /// The version of this layout.
     pub schema_version: u32,
@@ -66,12 +67,15 @@ pub struct PriceList {
     pub currency: Currency,
     /// Types that were asked for, also those beyond the limit.
     pub matching: usize,
+    /// The type with the lowest On-Demand price among them, and this price per hour.
+    #[serde(skip)]
+    pub cheapest: Option<(&'static str, f64)>,
     /// The types.
     pub types: Vec<ListedType>,
 }
 
 /// An instance type in a list.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct ListedType {
     /// Name.
     pub instance_type: &'static str,
@@ -94,7 +98,7 @@ pub struct ListedType {
 }
 
 /// Spot where it is cheapest.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct CheapestSpot {
     /// The zones that share the lowest price, in order of name.
     pub zones: Vec<&'static str>,
@@ -120,6 +124,8 @@ impl PriceList {
             };
             (price, by_name(entry))
         });
+        let prices = entries.iter().filter_map(|entry| Some((entry.on_demand?.rate, entry.facts.name.as_str())));
+        let cheapest = prices.min().map(|(rate, name)| (name, rate.as_f64()));
         let shown = entries.iter().take(limit.unwrap_or(usize::MAX));
         Self {
             schema_version: SCHEMA_VERSION,
@@ -128,6 +134,7 @@ impl PriceList {
             region: region.name.as_str(),
             currency: region.currency,
             matching: entries.len(),
+            cheapest,
             types: shown.map(|entry| listed(region, entry)).collect(),
         }
     }
@@ -143,12 +150,20 @@ impl PriceList {
     /// The list for people, with columns below one another where lines have no more than `width` characters. An estimate, one
     /// that is neither published nor observed, is marked `~`.
     pub fn table(&self, width: Option<usize>) -> String {
-        let intro = format!(
-            "{}, {} per hour, Linux; ~ marks an estimate; interrupted: share of Spot instances in 30 days",
-            self.region,
+        let note = format!(
+            "{} per hour, Linux; ~ marks an estimate; interrupted: share of Spot instances in 30 days",
             self.currency.code()
         );
-        printed(&[vec![intro], self.rows().lines(width)].concat(), width)
+        printed(&[vec![self.headline(), note], self.rows().lines(width)].concat(), width)
+    }
+
+    /// The answer in one line: the number of types, and the cheapest of them.
+    fn headline(&self) -> String {
+        let all = counted(self.matching as u64, "instance type", "instance types");
+        let cheapest = self.cheapest.map_or_else(String::new, |(name, per_hour)| {
+            format!("; lowest On-Demand price {}/h ({name})", hourly(self.currency, per_hour))
+        });
+        format!("{}: {all}{cheapest}", self.region)
     }
 
     fn rows(&self) -> Table {

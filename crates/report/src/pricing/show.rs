@@ -22,7 +22,7 @@ use nodecast_karpenter::instance_types::{ProviderSettings, instance_types, real_
 const LABEL: usize = 22;
 
 /// One instance type: what it is made of, what its nodes offer, what it costs where.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct TypeSheet {
     /// The version of this layout.
     pub schema_version: u32,
@@ -51,7 +51,7 @@ pub struct TypeSheet {
 }
 
 /// What an instance type is made of.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct Hardware {
     /// vCPUs.
     pub vcpus: u32,
@@ -92,7 +92,7 @@ pub struct Hardware {
 }
 
 /// Accelerators other than graphics processors.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct AcceleratorFigure {
     /// `neuron`, `inference`, `fpga` or `media`.
     pub kind: &'static str,
@@ -103,9 +103,10 @@ pub struct AcceleratorFigure {
 }
 
 /// What nodes of a type offer to pods, with the default kubelet settings and the image family named.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct NodeFigures {
     /// The image family assumed.
+    #[schemars(with = "String")]
     pub ami_family: AmiFamily,
     /// The Karpenter release asked about.
     pub karpenter_version: String,
@@ -116,7 +117,7 @@ pub struct NodeFigures {
 }
 
 /// Resources that a node offers to pods.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct ResourceFigures {
     /// CPU in thousandths.
     pub cpu_milli: i64,
@@ -131,7 +132,7 @@ pub struct ResourceFigures {
 }
 
 /// A zone of the region.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct ZoneFigure {
     /// Name.
     pub zone: &'static str,
@@ -194,10 +195,25 @@ impl TypeSheet {
         serde_json::to_string_pretty(self).map(|json| json + "\n")
     }
 
+    /// The type with its prices in one line.
+    fn headline(&self) -> String {
+        let amount = |price: &PriceFigure| {
+            Figure::new(price.per_hour, Unit::PerHour(self.currency)).estimated(!price.quality.is_fact()).text()
+        };
+        let spot = self.zones.iter().filter_map(|zone| zone.spot.as_ref());
+        let spot = spot.min_by(|one, other| one.per_hour.total_cmp(&other.per_hour));
+        let prices = [
+            self.on_demand.as_ref().map(|price| format!("On-Demand {}/h", amount(price))),
+            spot.map(|price| format!("Spot from {}/h", amount(price))),
+        ];
+        let prices: Vec<String> = prices.into_iter().flatten().collect();
+        let prices = if prices.is_empty() { "no price".to_owned() } else { prices.join(", ") };
+        format!("{} in {}: {prices} (Linux, shared tenancy)", self.instance_type, self.region)
+    }
+
     /// The sheet for people, with columns below one another where lines have no more than `width` characters.
     pub fn table(&self, width: Option<usize>) -> String {
-        let mut lines =
-            vec![format!("{} in {}, Linux, shared tenancy", self.instance_type, self.region), String::new()];
+        let mut lines = vec![self.headline(), String::new()];
         self.hardware_lines(&mut lines);
         lines.push(String::new());
         self.node_lines(width, &mut lines);

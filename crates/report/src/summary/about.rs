@@ -8,7 +8,7 @@ use nodecast_settings::Calibrated;
 use nodecast_world::outcome::About;
 
 /// What was simulated.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AboutSummary {
     /// The scenario.
     pub scenario: String,
@@ -48,7 +48,7 @@ pub struct AboutSummary {
 }
 
 /// Releases reproduced.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct VersionsSummary {
     /// Kubernetes.
     pub kubernetes: String,
@@ -57,7 +57,7 @@ pub struct VersionsSummary {
 }
 
 /// An input file.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct InputSummary {
     /// Path as the scenario names it.
     pub path: String,

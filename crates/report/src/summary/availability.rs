@@ -17,7 +17,7 @@ const MINUTE_MICROS: f64 = 60e6;
 
 /// How many of the replicas wanted served. Deployments and StatefulSets count; what holds room for others and does nothing
 /// itself stands in its own line and in no sum.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AvailabilitySummary {
     /// Replicas wanted and not Ready, times the minutes for which they were not, summed over workloads.
     pub unavailable_pod_minutes: f64,
@@ -36,7 +36,7 @@ pub struct AvailabilitySummary {
 }
 
 /// How many of the replicas that one workload wanted served.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WorkloadAvailability {
     /// Namespace and name.
     pub workload: String,
@@ -57,7 +57,7 @@ pub struct WorkloadAvailability {
 }
 
 /// How long an autoscaler of replicas stood at its maximum.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AutoscalerAtMax {
     /// Namespace and name of the HorizontalPodAutoscaler.
     pub autoscaler: String,

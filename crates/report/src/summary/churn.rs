@@ -25,7 +25,7 @@ const NODES_MAX: usize = 10;
 const DAY_SECONDS: f64 = 24.0 * HOUR_SECONDS;
 
 /// What the coming and going of nodes cost.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChurnSummary {
     /// Pods evicted or lost with their node, those of DaemonSets left out.
     pub evictions: u64,
@@ -59,7 +59,7 @@ pub struct ChurnSummary {
 }
 
 /// Nodes that ended for one reason.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ReplacementFigures {
     /// The reason.
     pub reason: String,
@@ -72,7 +72,7 @@ pub struct ReplacementFigures {
 }
 
 /// The same again and again.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CycleFigures {
     /// `pods moved`: the same pods were moved from node to node; `replacement failed`: a node was to be replaced, and could
     /// not be.
@@ -100,7 +100,7 @@ pub struct CycleFigures {
 }
 
 /// What kept nodes from being consolidated.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct BlockedFigures {
     /// What.
     pub reason: String,
@@ -111,7 +111,7 @@ pub struct BlockedFigures {
 }
 
 /// Nodes that are drifted at the end and not on their way out.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DriftedFigures {
     /// How many.
     pub nodes: u64,
@@ -120,7 +120,7 @@ pub struct DriftedFigures {
 }
 
 /// A decision of Karpenter's disruption.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DecisionFigures {
     /// As `nodecast explain` takes it.
     pub id: String,

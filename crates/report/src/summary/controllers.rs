@@ -14,7 +14,7 @@ const LISTED: f64 = 1.0;
 const LISTED_ON_STANDARD: f64 = 10.0;
 
 /// What controllers took, where they take time.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ControllerSummary {
     /// One entry for each loop that ran.
     #[serde(default)]
@@ -28,7 +28,7 @@ pub struct ControllerSummary {
 }
 
 /// The tier of the control plane, with the limits in use that go by it.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ControlPlaneFigures {
     /// The tier.
     pub tier: String,
@@ -64,7 +64,7 @@ pub struct Limited {
 }
 
 /// What the limit of a client of the API server came to.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LimitFigures {
     /// Whose client.
     pub client: String,
@@ -84,7 +84,7 @@ pub struct LimitFigures {
 }
 
 /// What a loop of a controller took.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LoopFigures {
     /// The loop.
     pub name: String,

@@ -10,7 +10,7 @@ use nodecast_world::record::{JobFacts, JobOutcomeKind, WorkloadKind};
 
 /// What became of Jobs and of what CronJobs were to start. Jobs of ScaledJobs are left out: how many there are is KEDA's choice, and their
 /// work is messages.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct JobFigures {
     /// Jobs that were applied, and times at which the schedule of a CronJob called for one.
     pub due: u64,

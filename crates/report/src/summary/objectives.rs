@@ -10,7 +10,7 @@ use nodecast_settings::{WaitLimit, WaitMeasure, Waiting};
 use nodecast_world::Outcome;
 
 /// A limit of the scenario against what happened.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ObjectiveResult {
     /// The key of the scenario, `pending_p99` for instance; of a wait what is limited and whose, `p95 wait of shop/web`.
     pub name: String,

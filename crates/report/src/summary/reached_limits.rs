@@ -12,7 +12,7 @@ use nodecast_world::Outcome;
 use nodecast_world::record::{CapacityLimit, EventKind, NodeFacts, NodeOrigin, ReachedLimit};
 
 /// A limit on nodes that was reached.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LimitFigures {
     /// `node_pool`, `node_group`, `max_nodes_total` or `vcpu_quota`.
     pub kind: String,

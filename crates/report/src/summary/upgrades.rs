@@ -15,7 +15,7 @@ use nodecast_world::Outcome;
 use nodecast_world::record::{EventKind, NodeEnd, NodeFacts, NodeOrigin};
 
 /// An upgrade of the nodes of a group or of a NodePool.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct UpgradeFigures {
     /// The node group or NodePool.
     pub node_origin: String,
@@ -44,7 +44,7 @@ pub struct UpgradeFigures {
 }
 
 /// Pods of a workload that had to leave.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MissingFigures {
     /// Namespace and name of the workload.
     pub workload: String,

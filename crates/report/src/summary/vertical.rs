@@ -8,7 +8,7 @@ use nodecast_world::Outcome;
 use nodecast_world::record::{RecommendationSample, VerticalFacts};
 
 /// A VerticalPodAutoscaler.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct VerticalFigures {
     /// Namespace and name.
     pub autoscaler: String,
@@ -35,7 +35,7 @@ pub struct VerticalFigures {
 }
 
 /// A container, as it was first and as it was at the end.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ContainerFigures {
     /// Its name.
     pub container: String,
@@ -46,7 +46,7 @@ pub struct ContainerFigures {
 }
 
 /// What a container requests, uses and is recommended.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Sizes {
     /// Its request at the first look; `null` if it has none.
     pub request_first: Option<f64>,
@@ -129,7 +129,7 @@ impl VerticalFigures {
             (self.deferred, "resizes deferred"),
             (self.infeasible, "resizes infeasible"),
             (self.refused, "evictions refused"),
-            (self.out_of_memory, "killed for memory"),
+            (self.out_of_memory, "OOM-killed"),
         ];
         let some: Vec<String> =
             counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();

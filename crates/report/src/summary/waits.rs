@@ -16,7 +16,7 @@ use nodecast_world::Outcome;
 const WAITED: SimDuration = SimDuration::from_secs(1);
 
 /// Waits of some of the pods.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WaitFigures {
     /// Pods whose wait counts.
     pub pods: u64,
@@ -27,7 +27,7 @@ pub struct WaitFigures {
 }
 
 /// Waits of the pods of one workload.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WorkloadWaits {
     /// Namespace and name.
     pub workload: String,
@@ -39,7 +39,7 @@ pub struct WorkloadWaits {
 }
 
 /// Waits of the pods of one priority.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PriorityWaits {
     /// The priority.
     pub priority: i32,

@@ -174,7 +174,7 @@ fn problems(summary: &Summary, room: usize, lines: &mut Vec<String>) {
     }
     if summary.pods.restarts > 0 {
         let restarts = counted(summary.pods.restarts, "container restart", "container restarts");
-        some("", vec![format!("{restarts} (failed probes or out of memory)")]);
+        some("", vec![format!("{restarts} (failed probes, failed containers, or out of memory)")]);
     }
     let behind = summary.queues.iter().filter(|queue| queue.waiting_at_end >= 0.5);
     let left = |queue: &crate::summary::QueueFigures| {

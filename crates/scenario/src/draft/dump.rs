@@ -231,7 +231,8 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
     warn_of_left_out(sources, &dump, &cluster.region, &mut notes)?;
     let groups = groups::groups(&dump, &described, &cluster, &mut notes);
     cluster.reach(groups.iter().flat_map(|group| &group.zones));
-    cluster.reach(wishes.observed.iter().flat_map(|item| &item.zones));
+    cluster.reach(wishes.observed.iter().flat_map(|item| &item.zones).flatten());
+    observed::warn_of_unrecorded(wishes.observed.as_ref(), &mut notes);
     let demand = demand::demand(&dump, &manifests, (&cluster.region, wishes.observed.as_ref()), &mut notes)?;
     let replayed = observed::loads(wishes.observed.as_ref(), &manifests, &mut notes);
     let used = usages::usages(&dump, &manifests, (&demand, &replayed), &mut notes);

@@ -9,7 +9,9 @@ use crate::domain::volumes::DiskClass;
 use crate::domain::{Labels, Symbol};
 use crate::manifests::Manifests;
 use crate::manifests::common::taints;
-use crate::manifests::node_group::{check_architectures, check_volume, managed_labels, managed_tags, sizes, strategy};
+use crate::manifests::node_group::{
+    check_architectures, check_volume, check_warm_pool, managed_labels, managed_tags, sizes, strategy,
+};
 use crate::reader::Fields;
 use crate::schema::cluster::{NodeGroupKeys, NodeGroups};
 use crate::schema::groups::UpdateKeys;
@@ -76,9 +78,20 @@ pub(crate) fn group<'s>(
     if let (Some(gib), Some(node)) = (node_group_keys.volume_size, fields.get("volumeSize")) {
         check_volume(&mut reading.reader, node.at, (gib, node_group_keys.ami_family), managed)?;
     }
+    let warm_pool = node_group_keys.warm_pool.flatten();
+    if let (Some(pool), Some(node)) = (&warm_pool, fields.get("warmPoolConfig")) {
+        if let Some(weights) = fields.get("weights") {
+            return Err(reading
+                .error(weights.at, "weights of a group with a warm pool")
+                .because("EC2 Auto Scaling has no warm pool for a mixed instances policy")
+                .help("remove `weights` or `warmPoolConfig`"));
+        }
+        check_warm_pool(&reading.reader, node.at, pool, (distribution, node_group_keys.ami_family, false))?;
+    }
     let mut group = NodeGroup {
         name: node_group_keys.name,
         managed,
+        weights: weights(reading, fields, &instance_types, node_group_keys.weights.unwrap_or_default(), managed)?,
         instance_types,
         distribution,
         capacity_rebalance: node_group_keys.capacity_rebalance.unwrap_or(managed && distribution.is_spot()),
@@ -100,6 +113,7 @@ pub(crate) fn group<'s>(
         cpu_credits: node_group_keys.cpu_credits,
         update_config: node_group_keys.update_config.unwrap_or_default(),
         updated_at_start: None,
+        warm_pool,
         repair: node_group_keys.repair.flatten().filter(|_| managed),
         tags: node_group_keys.tags,
         own_tags: Labels::new(),
@@ -110,6 +124,41 @@ pub(crate) fn group<'s>(
         managed_labels(group.name, &group.distribution, &mut group.labels);
     }
     Ok(group)
+}
+
+/// Capacity units by instance type, in the order of the types.
+///
+/// Source: EC2 Auto Scaling API reference, `LaunchTemplateOverrides`, `WeightedCapacity`: all types have one, or none. Managed groups
+/// have no weights (aws/containers-roadmap issue 2674).
+fn weights(
+    reading: &Reading<'_, '_>,
+    fields: Fields<'_, '_>,
+    types: &[Symbol],
+    stated: BTreeMap<Symbol, u32>,
+    managed: bool,
+) -> Result<Vec<u32>, ScenarioError> {
+    let Some(node) = fields.get("weights") else { return Ok(Vec::new()) };
+    if managed {
+        return Err(reading
+            .error(node.at, "weights of a managed node group")
+            .because("EKS has no weights for managed node groups")
+            .help("write `managed: false`, or remove them"));
+    }
+    if let Some(entry) = node.entries().iter().find(|entry| !types.contains(&Symbol::new(&entry.key))) {
+        return Err(reading
+            .error(entry.key_at, format!("weight of `{}`, which is no instance type of the group", entry.key))
+            .because("not among its instance types")
+            .help("add it to `instanceTypes`, or remove its weight"));
+    }
+    let weight = |name: &Symbol| {
+        stated.get(name).copied().ok_or_else(|| {
+            reading
+                .error(node.at, format!("no weight of `{name}`"))
+                .because("EC2 Auto Scaling needs a weight of each instance type, or of none")
+                .help(format!("add for example `{name}: 1`"))
+        })
+    };
+    types.iter().map(weight).collect()
 }
 
 /// `updateConfig`.

@@ -1,8 +1,10 @@
 //! The cluster: releases, zones, node groups.
 
+use std::collections::BTreeMap;
+
 use super::Form;
 use super::ec2::Credits;
-use super::groups::{RepairKeys, UpdateKeys};
+use super::groups::{RepairKeys, UpdateKeys, WarmPoolKeys};
 use super::kind::{Name, Placed, Positive, Share, Whole, kind, words};
 use super::names::{KedaRelease, Zone};
 use crate::definition::StartupTaint;
@@ -149,6 +151,7 @@ section! {
       maxParallelNodesRepairedPercentage: 50
       wait: 30m
     updateConfig: { maxUnavailable: 2 }
+    warmPoolConfig: { enabled: true, maxGroupPreparedCapacity: 6, minSize: 1, poolState: Stopped, reuseOnScaleIn: true }
     taints: [{ key: CriticalAddonsOnly, value: \"true\", effect: NoSchedule }]
   - name: spot
     managed: false
@@ -166,6 +169,7 @@ section! {
     volumeSize: 50
     maxPods: 58
     zoneRebalance: false
+    weights: { m5.large: 2, m5a.large: 2, m4.large: 1 }
     updateConfig: { maxUnavailablePercentage: 25, updateStrategy: MINIMAL }
     cpuCredits: unlimited
     tags: { team: shop }
@@ -181,6 +185,9 @@ section! {
         "instanceTypes" as instance_types["instance type"]: Vec<GroupType> = Vec::new(), or "`instanceType`";
         /// One more instance type, before the others.
         "instanceType" as instance_type["instance type"]: GroupType, or "`instanceTypes`";
+        /// Capacity units of an instance of each type (`WeightedCapacity`) in a group that EKS does not manage. Sizes and `onDemandBase` are
+        /// then in these units.
+        weights["instance type"]: BTreeMap<Symbol, Whole<1, 999>>, or "each instance is one unit";
         /// Smallest size.
         min: Whole<0, 100_000>, or "`desired`";
         /// The same under eksctl's name.
@@ -225,6 +232,8 @@ section! {
         "maxPods" as max_pods: Whole<1, 10_000, i64>, or "by instance type";
         /// Node auto repair of a managed group.
         "nodeRepairConfig" as repair: RepairKeys, or "off";
+        /// Warm pool of an On-Demand group.
+        "warmPoolConfig" as warm_pool: WarmPoolKeys, or "none";
         /// Whether its Auto Scaling group moves instances out of crowded zones (`AZRebalance`). EKS keeps that on for managed groups.
         "zoneRebalance" as zone_rebalance: Placed<bool>, or "true";
         /// How `update_group` replaces nodes.

@@ -1,7 +1,9 @@
 //! Upkeep of node groups: updates, instance refreshes, repair, warm pools.
 
 use super::kind::{Name, Placed, Whole, words};
-use crate::domain::node_group::{InstanceRefresh, NodeRepair, NodeShare, UpdateConfig, UpdateStrategy};
+use crate::domain::node_group::{
+    InstanceRefresh, NodeRepair, NodeShare, UpdateConfig, UpdateStrategy, WarmPool, WarmPoolState,
+};
 use crate::domain::{KubernetesVersion, SimDuration};
 use crate::file::node_groups;
 
@@ -85,6 +87,38 @@ section! {
         /// How long a node is not Ready before it is replaced.
         wait: SimDuration, over NodeRepair::NOT_READY;
     }
+}
+
+section! {
+    /// Instances that are bootstrapped and wait to become nodes. Stopped ones cost their volumes only, and start in 10 to 15 s
+    /// ([eks.md](eks.md#warm-pools)).
+    WARM_POOL: "`warmPoolConfig`", "`nodeGroups[].warmPoolConfig`";
+    becomes Option<WarmPool>, |_, _, keys: Self| {
+        Ok(keys.enabled.then_some(WarmPool {
+            max_prepared: keys.max_prepared,
+            min_size: keys.min_size,
+            state: keys.state.unwrap_or_default(),
+            reuse_on_scale_in: keys.reuse_on_scale_in,
+        }))
+    };
+    struct WarmPoolKeys {
+        /// Whether the group has a warm pool.
+        enabled: bool = true;
+        /// Instances of the group and the pool together.
+        "maxGroupPreparedCapacity" as max_prepared: Whole<0, 100_000>, or "the largest size of the group";
+        /// Least number of instances in the pool.
+        "minSize" as min_size: Whole<0, 100_000> = 0;
+        /// State of the instances in the pool.
+        "poolState" as state: PoolState, over WarmPoolState::Stopped;
+        /// Whether instances return to the pool on scale-in, with the images that they have.
+        "reuseOnScaleIn" as reuse_on_scale_in: bool = false;
+    }
+}
+
+words! {
+    /// How instances of a warm pool wait.
+    PoolState: WarmPoolState,
+    "Stopped" => WarmPoolState::Stopped, "Running" => WarmPoolState::Running, "Hibernated" => WarmPoolState::Hibernated
 }
 
 words! {

@@ -22,7 +22,7 @@ extension \"YAML\" by Red Hat, Neovim, Helix, Zed) then complete keys, explain t
 nodecast schema > scenario.schema.json
 ```
 
-and, as the first line of the scenario, with the path relative to it:
+`nodecast init` writes this file, and the first line of the scenario, with the path relative to it:
 
 ```yaml
 # yaml-language-server: $schema=./scenario.schema.json

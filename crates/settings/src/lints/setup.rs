@@ -52,6 +52,7 @@ nodecast_model::lints! {
     EXPANDER_WITHOUT_RANKS = 241, MayChangeAnswer, Unknown, "The expander `priority` has no ConfigMap, so it prefers no group.";
     UNSEEN_TAGS = 242, MayChangeAnswer, Unknown, "EKS does not pass labels or taints of a managed node group to its Auto Scaling group.";
     EXPANDER_PATTERN = 243, ChangesAnswer, Unknown, "A pattern of the expander `priority` matches no Auto Scaling group.";
+    WEIGHTED_GROUP = 287, ChangesAnswer, CostLowWaitsLong, "Cluster Autoscaler counts the capacity units of a node group with weights as nodes.";
     EXPANDER_UNRANKED = 244, MayChangeAnswer, Unknown, "The expander `priority` ranks some node groups and not others.";
 
     // Autoscalers of replicas and of requests.

@@ -182,7 +182,9 @@ fn hear(components: &mut Components<'_>, now: SimTime, news: ActorEvent) {
             darkness.forget(node);
             scheduler.node_removed(node);
             volumes.node_gone(sim, now, node);
-            images.forget(node);
+            if !sim.groups.is_in_warm_pool(node) {
+                images.forget(node);
+            }
             startup_taints.forget(node);
         }
         ActorEvent::NodeLost(node) => node_groups::node_lost(sim, node_groups, node),
@@ -196,6 +198,9 @@ fn hear(components: &mut Components<'_>, now: SimTime, news: ActorEvent) {
         ActorEvent::InstanceLeaves(node) => node_groups.instance_left(sim, now, node),
         ActorEvent::InstanceLaunched(node, pool) => {
             cpu_shares.credits.note(node, pool.instance_type);
+            if let Some(former) = node_groups::former_node(sim, node) {
+                images.inherit(former, node);
+            }
             interruption.launched(sim, now, pool);
         }
         ActorEvent::PodUnschedulable(_)

@@ -200,6 +200,8 @@ pub enum GroupEvent {
     GroupInService(NodeId),
     /// A health check finds that a group's instance is gone.
     GroupNoticesLoss(NodeId),
+    /// The warm pool of a group is tended: its place in the setup.
+    GroupWarmPool(u32),
     /// A health check looks at a group's instance whose status checks have failed.
     GroupStatusCheck(NodeId),
     /// Somebody other than Karpenter looks whether the node that he drains is empty: EKS, or the termination handler.

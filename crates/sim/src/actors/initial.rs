@@ -148,7 +148,7 @@ fn find_node(
         let boot = BootTimes::default();
         components.sim.set_machine(id, Machine { instance, boot });
         if let Some(group) = initial_node.group {
-            components.sim.groups.adopt(group, instance);
+            components.sim.groups.adopt(group, instance, &components.sim.ec2);
         }
         components.volumes.node_found(&components.sim, id, pool.instance_type);
         components.sim.publish(ActorEvent::InstanceLaunched(id, pool));

@@ -13,7 +13,7 @@ use super::actor_events::ActorEvent;
 use super::event::{AttachmentId, KubeletEvent, class};
 use super::probes;
 use super::sim::Sim;
-use super::volumes::Volumes;
+use super::volumes::{self, Volumes};
 use crate::cluster::{NodeOrigin, NodePhase, PodPhase};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
 use crate::world::found::FoundPod;
@@ -78,6 +78,13 @@ impl Images {
         }
     }
 
+    /// The machine of a node was another node before, whose images are on its disk.
+    pub(super) fn inherit(&mut self, former: NodeId, node: NodeId) {
+        if let Some(images) = self.of_node.remove(&former) {
+            self.of_node.insert(node, images);
+        }
+    }
+
     /// The node is gone, and its images with it.
     pub(super) fn forget(&mut self, node: NodeId) {
         self.of_node.remove(&node);
@@ -137,7 +144,8 @@ pub(super) fn take_up(sim: &mut Sim<'_>, images: &mut Images, volumes: &mut Volu
     let times = sim.times_of(state.workload);
     let settings = Pulls::to(sim, node);
     let network = if state.spec.host_network { None } else { network_ready(sim, node) };
-    let mut at = attached.max(now + BIND).max(network.unwrap_or(now));
+    let mounted = volumes::efs_mounted(volumes, sim, pod, node);
+    let mut at = attached.max(now + BIND).max(network.unwrap_or(now)).max(mounted.unwrap_or(now));
     for init in &state.spec.init_containers {
         let image = Symbol::new(&init.container.image);
         at = images.available(settings, node, image, at) + CONTAINER_START;

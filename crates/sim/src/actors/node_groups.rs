@@ -10,6 +10,7 @@ mod drain;
 mod refresh;
 mod repair;
 mod update;
+mod warm_pool;
 
 use std::collections::BTreeMap;
 
@@ -17,6 +18,7 @@ pub(super) use drain::{leave_to_ec2 as drain_node, poll as drain_poll};
 pub(super) use refresh::begin as begin_refresh;
 pub(super) use repair::{due as repair_due, node_lost};
 pub(super) use update::begin as begin_update;
+pub(super) use warm_pool::{due as warm_pool_due, former_node};
 
 use super::actor_events::ActorEvent;
 use super::event::{GroupEvent, class};
@@ -44,6 +46,8 @@ pub(super) struct NodeGroups {
     next_node: Vec<u32>,
     /// When each group acts next, if that is on the queue.
     due: Vec<Option<SimTime>>,
+    /// When the warm pool of each group is tended next.
+    warm_due: Vec<Option<SimTime>>,
     /// The groups as they are now.
     stated: Vec<NodeGroup>,
     /// How often each has changed.
@@ -69,6 +73,7 @@ impl NodeGroups {
         Self {
             next_node: vec![0; count],
             due: vec![None; count],
+            warm_due: vec![None; count],
             stated: setup.policy.manifests.node_groups.clone(),
             revisions: vec![0; count],
             draining: BTreeMap::new(),
@@ -101,6 +106,8 @@ pub(super) fn update(sim: &mut Sim<'_>, node_groups: &mut NodeGroups, now: SimTi
     (node_group.min_size, node_group.max_size, node_group.desired_size) = (least, most, desired);
     if node_group.managed {
         (node_group.labels, node_group.taints) = (new.labels.clone(), new.taints.clone());
+        node_group.warm_pool = new.warm_pool;
+        sim.groups.set_warm_pool(group, new.warm_pool);
     }
     node_groups.revisions[group] += 1;
     if before.managed && (&before.labels, &before.taints) != (&new.labels, &new.taints) {
@@ -200,6 +207,7 @@ impl NodeGroups {
         let Some((instance, group)) = member(sim, node) else { return };
         self.draining.remove(&node);
         if sim.groups.is_ending(instance) {
+            sim.groups.return_to_warm_pool(instance, &mut sim.ec2, now);
             sim.groups.forget(instance, now);
             self.wake(sim, now, group);
         } else {
@@ -224,17 +232,23 @@ pub(super) fn begin(
     node_groups: &mut NodeGroups,
     node_templates: &NodeTemplates,
 ) {
-    if sim.setup.initial.as_ref().is_some_and(|initial| initial.has_groups) {
-        return;
-    }
-    for group in 0..sim.setup.policy.manifests.node_groups.len() {
-        for (zone, spot) in sim.groups.first_places(group) {
-            start_node(sim, startup_taints, node_groups, node_templates, group, zone, spot);
+    let is_dumped = sim.setup.initial.as_ref().is_some_and(|initial| initial.has_groups);
+    let groups = if is_dumped { 0 } else { sim.setup.policy.manifests.node_groups.len() };
+    for group in 0..groups {
+        let (mut number, mut units) = (0, 0);
+        while let Some((zone, spot)) = sim.groups.first_place(group, number, units) {
+            let instance = start_node(sim, startup_taints, node_groups, node_templates, group, zone, spot);
+            units += instance.map_or(1, |instance| sim.groups.weight(instance));
+            number += 1;
         }
     }
-    node_groups.fill(sim);
+    if !is_dumped {
+        node_groups.fill(sim);
+    }
+    warm_pool::begin(sim, node_groups);
 }
 
+/// Starts a node of the group in a place; its instance, if EC2 has one there.
 fn start_node(
     sim: &mut Sim<'_>,
     startup_taints: &mut StartupTaints,
@@ -243,15 +257,13 @@ fn start_node(
     group: usize,
     zone: Symbol,
     spot: bool,
-) {
+) -> Option<InstanceId> {
     let now = SimTime::ZERO;
     let request = sim.groups.fleet_request(group, zone, spot, 1);
-    let Some(pool) = sim.ec2.likely_pool(&request, now) else { return };
+    let pool = sim.ec2.likely_pool(&request, now)?;
     let volumes = sim.groups.spec(group).volumes.clone();
-    let Some(instance) = sim.ec2.add_running(pool, sim.world.next_node(), &volumes, now) else {
-        return;
-    };
-    sim.groups.adopt(group, instance);
+    let instance = sim.ec2.add_running(pool, sim.world.next_node(), &volumes, now)?;
+    sim.groups.adopt(group, instance, &sim.ec2);
     let node = add_node(sim, node_groups, node_templates, now, group, instance);
     let boot = BootTimes::default();
     sim.set_machine(node, Machine { instance, boot });
@@ -265,6 +277,7 @@ fn start_node(
     sim.world.initialize_node(node, now);
     sim.publish(ActorEvent::NodeFound(node, Some(pool.instance_type)));
     sim.publish(ActorEvent::InstanceLaunched(node, pool));
+    Some(instance)
 }
 
 /// The node that an instance of a group is to become.
@@ -352,6 +365,7 @@ pub(super) fn acts(
     if let Some(at) = acted.again {
         node_groups.act_at(sim, group, at);
     }
+    warm_pool::tend(sim, node_groups, now, group);
 }
 
 /// An update or a refresh of a group proceeds.
@@ -378,7 +392,10 @@ fn launched(
     let node = add_node(sim, node_groups, node_templates, now, group, instance);
     let family = sim.setup.policy.manifests.node_groups[group].ami_family;
     let stages = sim.setup.scenario.ec2.launch_latency.unwrap_or_else(|| BootStages::from_family(family));
-    let boot = sim.ec2.boot(instance, &stages);
+    let boot = match sim.groups.warm_start(instance) {
+        Some(warm) => sim.ec2.warm_boot(instance, &stages, warm.state),
+        None => sim.ec2.boot(instance, &stages),
+    };
     node_life::launched(sim, now, node, Machine { instance, boot });
     let in_service = now + boot.running + sim.groups.time_to_service(instance);
     sim.queue.schedule(in_service, class::CLOUD, GroupEvent::GroupInService(node));

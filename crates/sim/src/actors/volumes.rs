@@ -19,7 +19,7 @@ mod limits;
 
 pub(super) use applied::apply_claim;
 pub(crate) use limits::EBS_DAEMON_SET;
-pub(super) use limits::{DRIVER_REGISTERS, driver_registered, runs_ebs_driver};
+pub(super) use limits::{DRIVER_REGISTERS, driver_registered, efs_mounted, runs_ebs_driver};
 
 use std::collections::BTreeSet;
 

@@ -12,7 +12,7 @@ use nodecast_replicas::workloads::CronCalendar;
 use nodecast_settings::{Action, PolicyVariant, Scenario};
 
 /// What a run is expected to come to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, schemars::JsonSchema)]
 pub struct RunSizeEstimate {
     /// Pods in all.
     pub pods: u64,
@@ -76,9 +76,7 @@ impl RunSizeEstimate {
                 .saturating_add(times(pods, BYTES_A_POD))
                 .saturating_add(times(events, BYTES_AN_EVENT))
                 .saturating_add(times(workload_samples, BYTES_A_SAMPLE)),
-            memory_bytes: MEMORY_AT_LEAST
-                .saturating_add(times(pods, MEMORY_A_POD))
-                .saturating_add(times(workload_samples, MEMORY_A_SAMPLE)),
+            memory_bytes: memory(pods, workload_samples),
         }
     }
 
@@ -105,6 +103,13 @@ impl std::fmt::Display for RunSizeEstimate {
             bytes(self.report_bytes)
         )
     }
+}
+
+/// Bytes of memory of a run.
+pub(super) fn memory(pods: u64, workload_samples: u64) -> u64 {
+    MEMORY_AT_LEAST
+        .saturating_add(pods.saturating_mul(MEMORY_A_POD))
+        .saturating_add(workload_samples.saturating_mul(MEMORY_A_SAMPLE))
 }
 
 /// Bytes with a unit in which they are few.
@@ -134,12 +139,12 @@ pub(super) fn sample_interval(scenario: &Scenario, policy: &PolicyVariant) -> (S
     (by_size, Some(note))
 }
 
-fn samples(duration: SimDuration, interval: SimDuration) -> u64 {
+pub(super) fn samples(duration: SimDuration, interval: SimDuration) -> u64 {
     u64::try_from(duration.as_micros() / interval.as_micros().max(1)).unwrap_or(0) + 1
 }
 
 /// What is applied under the policy at any time.
-fn applied<'a>(scenario: &'a Scenario, policy: &'a PolicyVariant) -> Vec<&'a Manifests> {
+pub(super) fn applied<'a>(scenario: &'a Scenario, policy: &'a PolicyVariant) -> Vec<&'a Manifests> {
     let later = scenario.timeline.iter().filter_map(|step| match &step.action {
         Action::Apply(manifests) => Some(manifests.as_ref()),
         _ => None,
@@ -155,7 +160,7 @@ fn workloads(all: &[&Manifests]) -> u64 {
 }
 
 /// Pods that are there from the start.
-fn lasting(manifests: &Manifests) -> u64 {
+pub(super) fn lasting(manifests: &Manifests) -> u64 {
     let deployments = manifests.deployments.iter().map(|deployment| deployment.replicas.unwrap_or(1));
     let sets = manifests.stateful_sets.iter().map(|stateful_set| stateful_set.replicas.unwrap_or(1));
     deployments.chain(sets).map(u64::from).sum::<u64>() + manifests.pods.len() as u64
@@ -170,7 +175,7 @@ fn gains(manifests: &Manifests) -> u64 {
 }
 
 /// Pods of Jobs.
-fn jobs(manifests: &Manifests, scenario: &Scenario) -> u64 {
+pub(super) fn jobs(manifests: &Manifests, scenario: &Scenario) -> u64 {
     let pods = |spec: &crate::domain::workload::JobSpec| u64::from(spec.completions.unwrap_or(spec.parallelism));
     let alone: u64 = manifests.jobs.iter().map(|job| pods(&job.spec)).sum();
     let by_calendar = manifests.cron_jobs.iter().filter(|cron_job| !cron_job.suspended);

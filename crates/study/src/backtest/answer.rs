@@ -9,7 +9,7 @@ use super::{Findings, Mode, Recorded};
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// What a back-test came to.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Answer {
     /// Version of this layout.
     pub schema_version: u32,
@@ -52,7 +52,7 @@ pub struct Answer {
 }
 
 /// The bill of the judged time beside the simulated one, all in the bill's currency and for the whole judged time.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct BillComparison {
     /// The files that it was read from.
     pub files: Vec<String>,
@@ -85,7 +85,7 @@ pub struct BillComparison {
 }
 
 /// A link on the way from a bill to a simulated one.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct BillLink {
     /// What it is about.
     pub what: String,
@@ -94,7 +94,7 @@ pub struct BillLink {
 }
 
 /// Lines of a bill.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct BillPart {
     /// What they have in common.
     pub name: String,
@@ -105,7 +105,7 @@ pub struct BillPart {
 }
 
 /// A back-test with some parts of the record swapped in.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Variant {
     /// The parts.
     pub swapped_in: Vec<Recorded>,

@@ -7,7 +7,7 @@ use super::workloads::Limit;
 use super::{FigureResult, Judged, Verdict, WorkloadResult};
 
 /// A parameter that is worth changing.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, schemars::JsonSchema)]
 pub struct Change {
     /// The parameter, and what else it may be.
     pub parameter: String,

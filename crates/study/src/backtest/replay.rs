@@ -16,7 +16,7 @@ use crate::scenario::Scenario;
 use crate::scenario::definition::{LoadSpec, OpenRequests, Requests};
 
 /// Something recorded that takes the place of a model.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Recorded {
     /// What Spot instances cost, hour by hour.

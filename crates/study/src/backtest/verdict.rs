@@ -33,7 +33,7 @@ pub fn interval(simulations: &[f64]) -> Option<(f64, f64)> {
 }
 
 /// What is to be said of a figure.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// What happened is no surprise, and the error is small.
@@ -59,7 +59,7 @@ impl Verdict {
 }
 
 /// A figure of what happened among those of simulations.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct Judged {
     /// What happened.
     pub observed: f64,

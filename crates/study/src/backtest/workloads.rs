@@ -14,7 +14,7 @@ const STEP: SimDuration = SimDuration::from_secs(60);
 const INSTANTS_MAX: i64 = 5_000;
 
 /// A workload, judged.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct WorkloadResult {
     /// Namespace and name.
     pub workload: String,

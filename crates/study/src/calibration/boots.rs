@@ -98,7 +98,7 @@ pub(super) fn fit(fit: &mut Fit<'_>) -> Vec<Parameter> {
 
 /// The boots of the family that most nodes are of, and the stages that are assumed of it.
 fn boots<'h>(fit: &mut Fit<'h>) -> Option<(BootStages, Vec<Boot<'h>>)> {
-    let lives: Vec<&'h Life> = fit.history.lives.iter().filter(|life| booted(life)).collect();
+    let lives: Vec<&'h Life> = fit.history.lives.iter().flatten().filter(|life| booted(life)).collect();
     let family = most_common_family(fit, &lives)?;
     let stages = fit.scenario.ec2.launch_latency.unwrap_or_else(|| BootStages::from_family(family));
     let mut references: BTreeMap<BootTraits, Reference> = BTreeMap::new();
@@ -186,7 +186,7 @@ fn time_to_register(life: &Life) -> Option<Duration> {
 /// Times in whole seconds tell no call of one second: of them the median is only shown.
 fn calls(fit: &Fit<'_>) -> Option<Parameter> {
     let mut lives: Vec<(Instant, &Life)> =
-        fit.history.lives.iter().filter_map(|life| Some((life.at(Milestone::Created)?, life))).collect();
+        fit.history.lives.iter().flatten().filter_map(|life| Some((life.at(Milestone::Created)?, life))).collect();
     lives.sort_by_key(|(created, life)| (*created, &life.name));
     // Calls of claims that are made together wait for each other, and for the launch template.
     let alone = |place: usize| {

@@ -9,7 +9,7 @@ use crate::points::Point;
 use crate::statistics::{Estimate, mean};
 
 /// What a fitted value changes in the answer, alone in the place of what the scenario has.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct Effect {
     /// The parameter's name.
     pub parameter: String,
@@ -18,7 +18,7 @@ pub struct Effect {
 }
 
 /// A change of a figure, over the seeds.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct Difference {
     /// The mean without it.
     pub before: f64,

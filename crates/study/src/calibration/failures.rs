@@ -15,7 +15,7 @@ const PRIOR_LAUNCHES: f64 = 2_000.0;
 const POOLS_SHOWN: usize = 5;
 
 pub(super) fn fit(fit: &mut Fit<'_>) -> Vec<Parameter> {
-    let lives: Vec<&Life> = fit.history.lives.iter().filter(|life| !life.truncated).collect();
+    let lives: Vec<&Life> = fit.history.lives.iter().flatten().filter(|life| !life.truncated).collect();
     let launched: Vec<&&Life> = lives.iter().filter(|life| life.at(Milestone::Launched).is_some()).collect();
     let assumed = fit.scenario.ec2.cloud.failures;
     let mut parameters = Vec::new();
@@ -86,13 +86,14 @@ fn share(
 
 /// Errors for want of capacity: only shown, since a scenario replays a shortage as a fault.
 fn shortages(fit: &Fit<'_>, claims: usize) -> Option<Parameter> {
-    let failures: usize = fit.history.shortages.iter().map(|shortage| shortage.count).sum();
+    let recorded = fit.history.shortages.as_ref()?;
+    let failures: usize = recorded.iter().map(|shortage| shortage.count).sum();
     if failures == 0 {
         return None;
     }
     let measured = proportion_interval(Proportion { tries: claims.max(failures), failures })?;
     let mut pools: BTreeMap<String, usize> = BTreeMap::new();
-    for shortage in &fit.history.shortages {
+    for shortage in recorded {
         let kind = shortage.instance_type.as_deref().unwrap_or("a type that is not told");
         let zone = shortage.zone.as_deref().map_or_else(String::new, |zone| format!(" in {zone}"));
         *pools.entry(format!("{kind}{zone}")).or_insert(0) += shortage.count;

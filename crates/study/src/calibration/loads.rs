@@ -15,7 +15,7 @@ const SCRAPE: f64 = 60.0;
 
 pub(super) fn fit(fit: &mut Fit<'_>) -> Vec<Parameter> {
     let mut by_workload: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
-    for sample in fit.history.loads.iter().filter(|sample| sample.requests_per_second > 0.0) {
+    for sample in fit.history.loads.iter().flatten().filter(|sample| sample.requests_per_second > 0.0) {
         let point = (sample.requests_per_second, sample.cpu_used_milli / 1_000.0);
         by_workload.entry(&sample.workload).or_default().push(point);
     }
@@ -35,8 +35,8 @@ fn of_workload(fit: &mut Fit<'_>, workload: &str, points: &[(f64, f64)]) -> Opti
     }
     let load = fit.scenario.load.iter().find(|load| load.workload.to_string() == workload);
     let assumed = load.map(|load| load.service.cpu_per_request.as_secs_f64());
-    let unseen = if fit.history.sampled { unseen(fit, workload) } else { 0.0 };
-    let slope = Estimate { high: fitted.slope.high * (1.0 + unseen), ..fitted.slope };
+    let unseen = if fit.history.sampled { unseen(fit, workload) } else { Some(0.0) };
+    let slope = Estimate { high: fitted.slope.high * (1.0 + unseen.unwrap_or(0.0)), ..fitted.slope };
     let change = load.map(|load| {
         let span: SimDuration = SimDuration::from_secs_f64(fitted.slope.value.max(0.0));
         Change::CpuPerRequest(load.workload, span)
@@ -53,9 +53,14 @@ fn of_workload(fit: &mut Fit<'_>, workload: &str, points: &[(f64, f64)]) -> Opti
     };
     shown.taken = FitOutcome::Shown;
     shown.notes.push(format!("{:.0}% of the CPU is used without requests", idle.max(0.0) * 100.0));
-    if unseen > 0.0 {
-        let words = "up to {}% more, which pods use before their second sample";
-        shown.notes.push(words.replace("{}", &format!("{:.1}", unseen * 100.0)));
+    match unseen {
+        Some(share) if share > 0.0 => {
+            shown.notes.push(format!("up to {:.1}% more, which pods use before their second sample", share * 100.0));
+        }
+        Some(_) => {}
+        None => shown.notes.push(
+            "more by what pods use before their second sample: starts of pods are not recorded, so its share is unknown".to_owned(),
+        ),
     }
     shown.notes.push(format!(
         "the scenario states it: write `service: {{ cpu_per_request: {} }}`",
@@ -65,17 +70,18 @@ fn of_workload(fit: &mut Fit<'_>, workload: &str, points: &[(f64, f64)]) -> Opti
 }
 
 /// The share of CPU that no rate shows at most: a rate begins with a pod's second sample, a scrape interval after the first. When pods
-/// ended is seldom recorded: how long all of them ran together is told by the replicas.
-fn unseen(fit: &Fit<'_>, workload: &str) -> f64 {
-    let loads = || fit.history.loads.iter().filter(|sample| sample.workload == workload);
+/// ended is seldom recorded: how long all of them ran together is told by the replicas. `None` where pods are not recorded.
+fn unseen(fit: &Fit<'_>, workload: &str) -> Option<f64> {
+    let pods = fit.history.pods.as_ref()?;
+    let loads = || fit.history.loads.iter().flatten().filter(|sample| sample.workload == workload);
     let replicas: Vec<f64> = loads().filter_map(|sample| sample.replicas).collect();
     let ends = loads().map(|sample| sample.at).min().zip(loads().map(|sample| sample.at).max());
-    let Some((from, until)) = ends.filter(|_| !replicas.is_empty()) else { return 0.0 };
+    let Some((from, until)) = ends.filter(|_| !replicas.is_empty()) else { return Some(0.0) };
     let mean = replicas.iter().sum::<f64>() / replicas.len() as f64;
-    let this_pod = fit.history.pods.iter().filter(|pod| pod.workload.as_deref() == Some(workload));
+    let this_pod = pods.iter().filter(|pod| pod.workload.as_deref() == Some(workload));
     let starts = this_pod.filter(|pod| pod.started.is_some_and(|at| at >= from)).count() as f64;
     let ran = mean * until.seconds_since(from);
-    if ran > 0.0 { (starts * SCRAPE / ran).min(1.0) } else { 0.0 }
+    Some(if ran > 0.0 { (starts * SCRAPE / ran).min(1.0) } else { 0.0 })
 }
 
 /// To microseconds: requests cost milliseconds.

@@ -44,7 +44,7 @@ fn ends_by_itself(manifests: &Manifests, name: &str) -> bool {
 
 pub(super) fn fit(fit: &mut Fit<'_>) -> Vec<Parameter> {
     let mut by_workload: BTreeMap<&str, Vec<&PodLife>> = BTreeMap::new();
-    for pod in &fit.history.pods {
+    for pod in fit.history.pods.iter().flatten() {
         if let Some(workload) = &pod.workload {
             by_workload.entry(workload).or_default().push(pod);
         }

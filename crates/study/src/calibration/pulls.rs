@@ -71,7 +71,7 @@ fn of_events(pulls: &[ImagePull]) -> Vec<Sample> {
 /// the pods that a cluster has now does not show which was the first, nor whether the image was there already.
 fn of_run(fit: &Fit<'_>) -> Vec<Sample> {
     let mut by_node: BTreeMap<&str, Vec<(Instant, Instant, &PodLife)>> = BTreeMap::new();
-    for pod in fit.history.pods.iter().filter(|pod| pod.of_tables) {
+    for pod in fit.history.pods.iter().flatten().filter(|pod| pod.of_tables) {
         if let (Some(node), Some(scheduled), Some(started)) = (&pod.node, pod.scheduled, pod.started) {
             by_node.entry(node).or_default().push((scheduled, started, pod));
         }

@@ -52,7 +52,7 @@ impl Stay<'_> {
 
 pub(super) fn fit(fit: &mut Fit<'_>) -> Vec<Parameter> {
     let of = |sampled: bool| -> Vec<Stay<'_>> {
-        let lives = fit.history.lives.iter().filter(|life| life.sampled == sampled);
+        let lives = fit.history.lives.iter().flatten().filter(|life| life.sampled == sampled);
         lives.flat_map(|life| stays(fit, life)).collect()
     };
     let (sampled, mut told) = (of(true), of(false));
@@ -101,7 +101,7 @@ fn hours(stays: &[Stay<'_>]) -> f64 {
 
 /// Hours for which Spot instances that records tell of were seen, whether or not a source tells of ends.
 fn recorded_hours(history: &History) -> f64 {
-    let spot = history.lives.iter().filter(|life| !life.sampled && life.is_spot());
+    let spot = history.lives.iter().flatten().filter(|life| !life.sampled && life.is_spot());
     let seconds = spot.filter_map(|life| {
         let until = life.ended().unwrap_or(life.window.until);
         Some(until.seconds_since(launched(life)?.max(life.window.from)).max(0.0))
@@ -211,7 +211,7 @@ fn unknown<'h>(history: &'h History, others: &[Stay<'_>]) -> Vec<Stay<'h>> {
     let expected: f64 = others.iter().map(|stay| stay.assumed * stay.hours()).sum();
     let assumed = expected / hours(others).max(f64::MIN_POSITIVE);
     let matches = |life: &&Life| life.end == Some(End::Interrupted) && life.capacity_type.is_none() && !life.sampled;
-    let stays = history.lives.iter().filter(matches).flat_map(|life| {
+    let stays = history.lives.iter().flatten().filter(matches).flat_map(|life| {
         let stay = |window: &Window| within(life, launched(life).unwrap_or(window.from), *window);
         life.ends.iter().filter_map(stay).filter(|stay| stay.lifetime.event)
     });

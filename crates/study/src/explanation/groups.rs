@@ -9,7 +9,7 @@ use crate::world::record::{Event, EventKind};
 use nodecast_cluster_autoscaler::TO_BE_DELETED;
 
 /// What a scale-up of the Cluster Autoscaler weighed, or would now.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct ScaleUpFigures {
     /// How it ends, as the program names it: `Successful`, `NoOptionsAvailable`, `NotNeeded`, ...
     pub result: &'static str,
@@ -22,7 +22,7 @@ pub struct ScaleUpFigures {
 }
 
 /// What a group has to do with it.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct GroupFigures {
     /// Its name.
     pub group: String,
@@ -41,7 +41,7 @@ pub struct GroupFigures {
 }
 
 /// What a group would do for the pods that wait.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct OptionFigures {
     /// Nodes that it would grow by.
     pub nodes: u64,
@@ -54,7 +54,7 @@ pub struct OptionFigures {
 }
 
 /// What one of the expander's filters made of an option.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct RoundFigures {
     /// The filter, as the flag names it.
     pub expander: String,
@@ -65,7 +65,7 @@ pub struct RoundFigures {
 }
 
 /// What the Cluster Autoscaler makes of a node.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct ScaleDownFigures {
     /// The node.
     pub node: String,

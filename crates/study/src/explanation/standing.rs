@@ -21,7 +21,7 @@ use crate::standing::{Standing, rate_of_node};
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// Why a node of a cluster stays.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct StandingExplanation {
     /// The version of this layout.
     pub schema_version: u32,
@@ -46,7 +46,7 @@ pub struct StandingExplanation {
 }
 
 /// The Cluster Autoscaler of a dump.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, schemars::JsonSchema)]
 pub struct ClusterAutoscalerOfDump {
     /// The release that is reproduced.
     pub release: String,

@@ -9,7 +9,7 @@ use crate::domain::{PodId, ResourceName, SimDuration, SimTime};
 use nodecast_vpa::{Cap, ResizeCondition, Verdict};
 
 /// What a VerticalPodAutoscaler makes of a pod.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct VerticalFigures {
     /// Its namespace and name.
     pub autoscaler: String,
@@ -26,7 +26,7 @@ pub struct VerticalFigures {
 }
 
 /// What is recommended for a resource of a container: CPU in thousandths, memory in bytes.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct ResourceFigures {
     /// The container.
     pub container: String,
@@ -117,7 +117,7 @@ fn because(answer: &VerticalAnswer) -> String {
         (_, Verdict::ChangeTooSmall) => {
             format!("it requests what is within the bounds, and the change would be small: {}", change(answer))
         }
-        (_, Verdict::OomWithoutChange) => "it was killed for memory, and nothing would change".to_owned(),
+        (_, Verdict::OomWithoutChange) => "it was OOM-killed, and nothing would change".to_owned(),
         (_, Verdict::EvictionRequirement) => "`evictionRequirements` are not met".to_owned(),
         (_, Verdict::Crash) => "the real program dies of it: a LimitRange of pods would change a container for which nothing is recommended".to_owned(),
         (_, Verdict::Filtered) => filtered(answer),

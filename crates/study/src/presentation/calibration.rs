@@ -81,9 +81,10 @@ pub fn table(calibration: &Calibration, history: &History, width: Option<usize>)
         .number("from", |parameter| &parameter.from)
         .number("used", |parameter| taken(parameter))
         .gap(3);
-    let mut lines = table.table().lines(width);
-    if calibration.parameters.is_empty() {
-        lines = vec!["these files contain no data to fit".to_owned()];
+    let mut lines = vec![headline(calibration)];
+    if !calibration.parameters.is_empty() {
+        lines.push(String::new());
+        lines.extend(table.table().lines(width));
     }
     let notes = calibration.parameters.iter().filter(|parameter| !parameter.notes.is_empty());
     for parameter in notes {
@@ -99,6 +100,21 @@ pub fn table(calibration: &Calibration, history: &History, width: Option<usize>)
     printed(&lines, width)
 }
 
+/// The answer in one line: the number of parameters that the data change.
+fn headline(calibration: &Calibration) -> String {
+    let parameters = &calibration.parameters;
+    if parameters.is_empty() {
+        return "these files contain no data to fit".to_owned();
+    }
+    let count = |taken: FitOutcome| {
+        let fitted = parameters.iter().filter(|parameter| !parameter.is_stated() && parameter.taken == taken);
+        fitted.count() as u64
+    };
+    let (measured, partly) = (count(FitOutcome::Measured), count(FitOutcome::Shrunk));
+    let all = counted(parameters.len() as u64, "parameter", "parameters");
+    format!("{} of {all} fitted: {measured} as measured, {partly} partly", measured + partly)
+}
+
 fn sources(history: &History, lines: &mut Vec<String>) {
     lines.push(String::new());
     for source in &history.sources {
@@ -110,6 +126,10 @@ fn sources(history: &History, lines: &mut Vec<String>) {
         }
         lines.push(line);
         lines.extend(source.notes.iter().map(|note| format!("  {note}")));
+    }
+    let absent = history.not_recorded();
+    if !absent.is_empty() {
+        lines.push(format!("not recorded, so not fitted: {}", absent.join(", ")));
     }
     let disagreements = &history.disagreements;
     for one in disagreements.iter().take(DISAGREEMENTS_SHOWN) {

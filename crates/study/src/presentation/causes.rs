@@ -34,7 +34,8 @@ pub(super) fn unchanged(comparison: &Comparison, position: usize) -> Option<Stri
     } else {
         "only what is billed or counted differs"
     };
-    Some(format!("{name} and {first} have the same events in {runs}: {effect}."))
+    let [subject, other] = [name, first].map(|policy| comparison.wording.subject(policy));
+    Some(format!("{subject} and {other} have the same events in {runs}: {effect}."))
 }
 
 /// The mean time, over the replications of a policy, for which each workload wanted replicas and had none Ready.

@@ -39,7 +39,7 @@ const SHOWN: [&str; 10] = [
 
 /// What there is to say of one scenario.
 pub enum Outcome {
-    /// Both sides ran; the first policy is the side before the change.
+    /// Both sides ran; the first policy is the side without the change.
     Compared(Box<Comparison>),
     /// One side is missing or cannot run, in a few words.
     Without(String),
@@ -158,7 +158,8 @@ impl<'c> Section<'c> {
 
     fn lines(&self) -> Vec<String> {
         let mut lines = vec![self.headline(true), String::new()];
-        lines.extend(["| | before | after | change |", "| --- | --: | --: | --- |"].map(str::to_owned));
+        let names: Vec<&str> = self.answer.policies.iter().map(|policy| policy.name.as_str()).collect();
+        lines.extend([format!("| | {} | change |", names.join(" | ")), "| --- | --: | --: | --- |".to_owned()]);
         lines.extend(self.cost.iter().chain(&self.moved).map(Change::row));
         lines.push(String::new());
         lines.extend(self.objectives.iter().map(|line| format!("- {line}")));
@@ -222,7 +223,8 @@ fn objectives(answer: &Comparison) -> Vec<String> {
         let worse = if now_share < was_share { " **worse**" } else { "" };
         let name = cell(&was.name);
         (now_share != was_share).then(|| {
-            format!("objective {name}: met in {} of {} runs, before in {}{worse}", now.met, now.judged, was.met)
+            let (runs, [old, new]) = (now.judged, [before, after].map(|side| answer.wording.under(&side.name)));
+            format!("objective {name}: met in {} of {runs} runs {new}, in {} {old}{worse}", now.met, was.met)
         })
     };
     before.objectives.iter().filter_map(line).collect()

@@ -123,7 +123,12 @@ fn verdict(node: &NodeExplanation) -> String {
             "drift" => "can be replaced, because it is drifted",
             _ => "can be consolidated",
         },
-        None if node.methods.is_empty() => return String::new(),
+        None if node.methods.is_empty() => match (&node.cluster_autoscaler, &node.because) {
+            (Some(found), _) if found.goes => "the Cluster Autoscaler removes it now",
+            (Some(_), _) => "the Cluster Autoscaler does not remove it now",
+            (None, Some(_)) => "cannot be disrupted",
+            (None, None) => return String::new(),
+        },
         None => "cannot be disrupted",
     };
     format!(": {words}")

@@ -39,7 +39,7 @@ pub fn table(inspection: &Inspection, width: Option<usize>) -> String {
     printed(&lines, width)
 }
 
-/// What there is beside the policies.
+/// Contents other than the policies.
 fn holdings(inspection: &Inspection) -> String {
     let mut parts = Vec::new();
     for (count, one, many) in [

@@ -5,7 +5,7 @@ use super::forest;
 use super::table::{LEVEL, difference_cells, durations, is_difference, mean_cells, objective_row};
 use super::verdict::verdict;
 use super::{compared, measure, seeds, stacked, value_among};
-use crate::comparison::{Comparison, PolicyResult};
+use crate::comparison::{Comparison, PolicyResult, Wording};
 use crate::figures::{Figure, Unit, find, for_people};
 use crate::report::format::{counted, instant_for_people, warm_up};
 use crate::report::page::{CHART_SCRIPT, Html, begin, data, script, sentence, text};
@@ -86,11 +86,15 @@ fn heading(page: &mut Html, comparison: &Comparison) {
     page.element(
         "p class=\"faint\"",
         &format!(
-            "{replications} of {} from {} in {}, {}; all policies face the same load, prices, and capacity",
+            "{replications} of {} from {} in {}, {}{}",
             durations(about),
             instant_for_people(&about.start),
             about.region,
-            seeds(comparison)
+            seeds(comparison),
+            match comparison.wording {
+                Wording::Policies => "; all policies face the same load, prices, and capacity",
+                Wording::Phrases => " on both sides",
+            }
         ),
     );
     if let Some(warm_up) = warm_up(about.warm_up_seconds) {
@@ -161,7 +165,11 @@ fn means(page: &mut Html, comparison: &Comparison) {
             row
         })
         .collect();
-    page.element("h2", "Results by policy");
+    let (heading, everywhere) = match comparison.wording {
+        Wording::Policies => ("Results by policy", "under every policy"),
+        Wording::Phrases => ("Results", "on both sides"),
+    };
+    page.element("h2", heading);
     page.element(
         "p class=\"note\"",
         "Mean over all replications (median for waits), with a 95% confidence interval where it varies.",
@@ -169,7 +177,7 @@ fn means(page: &mut Html, comparison: &Comparison) {
     columns(page, LEVEL, &comparison.policies, &rows);
     if !zero.is_empty() {
         let labels: Vec<&str> = zero.iter().map(|(_, figure)| figure.label).collect();
-        page.element("p class=\"note\"", &format!("Zero under every policy: {}.", labels.join("; ")));
+        page.element("p class=\"note\"", &format!("Zero {everywhere}: {}.", labels.join("; ")));
     }
 }
 
@@ -188,8 +196,11 @@ fn differences(page: &mut Html, comparison: &Comparison) {
         })
         .collect();
     page.element("h2", &format!("Change from {}", first.name));
-    let note = "Paired differences between runs with the same seed (mean; median for waits), with a 95% confidence interval; costs as a share of the first policy's cost.";
-    page.element("p class=\"note\"", note);
+    let under = comparison.wording.under(&first.name);
+    let note = format!(
+        "Paired differences between runs with the same seed (mean; median for waits), with a 95% confidence interval; costs as a share of the cost {under}."
+    );
+    page.element("p class=\"note\"", &note);
     columns(page, "difference", others, &rows);
 }
 
@@ -225,7 +236,7 @@ fn drawings(page: &mut Html, comparison: &Comparison) {
         }
     }
     if !alike.is_empty() {
-        page.element("p", &format!("Identical in every replication of every policy: {}.", alike.join("; ")));
+        page.element("p", &format!("Identical in every replication: {}.", alike.join("; ")));
     }
 }
 
@@ -251,7 +262,7 @@ fn drawing(page: &mut Html, comparison: &Comparison, figure: &Figure, svg: &str)
     let replications = counted(comparison.about.replications, "replication", "replications");
     page.raw("<figure class=\"replications\">\n<figcaption>");
     page.element("strong", &sentence(figure.label));
-    page.element("span class=\"faint\"", &format!("({unit}), {replications} of each policy"));
+    page.element("span class=\"faint\"", &format!("({unit}), {replications} each"));
     page.raw("</figcaption>\n");
     page.raw(svg);
     page.raw("</figure>\n");

@@ -5,7 +5,7 @@ use super::{
     aligned_within, compared, counted, interval, known, known_difference, measure, measure_of_difference, seeds,
 };
 use crate::comparison::{About, Comparison, DRAWS_PRICE_ERRORS, ObjectiveRow, ObjectiveShare};
-use crate::figures::{FIGURES, Figure, for_people};
+use crate::figures::{FIGURES, Figure, find, for_people};
 use crate::report::columns::printed;
 use crate::report::figure::Figure as Plain;
 use crate::report::format::{self, IntervalFigure, Measure, span};
@@ -43,11 +43,12 @@ const WARNINGS_MAX: usize = 3;
 
 /// The table of `comparison`.
 pub fn table(comparison: &Comparison) -> String {
-    table_within(comparison, None)
+    table_within(comparison, None, true)
 }
 
-/// The table of `comparison`, with columns below one another where lines have at most `width` characters.
-pub fn table_within(comparison: &Comparison, width: Option<usize>) -> String {
+/// The table of `comparison` in lines of at most `width` characters. Policies that do not fit are left out, unless it is `wide`: then columns
+/// stand below one another.
+pub fn table_within(comparison: &Comparison, width: Option<usize>, wide: bool) -> String {
     let mut lines: Vec<String> = verdict(comparison);
     if let Some(first) = lines.first_mut() {
         *first = format!("{}: {first}", comparison.about.scenario);
@@ -57,14 +58,47 @@ pub fn table_within(comparison: &Comparison, width: Option<usize>) -> String {
     lines.push(String::new());
     heading(comparison, &mut lines);
     let is_pair = comparison.policies.len() == 2;
-    lines.extend(aligned_within(&if is_pair { pair(comparison) } else { means(comparison) }, 1, width));
-    let differences = if is_pair { Vec::new() } else { differences(comparison) };
-    for rows in [differences, objectives(comparison)].iter().filter(|rows| !rows.is_empty()) {
-        lines.push(String::new());
+    let mut tables = match is_pair {
+        true => vec![pair(comparison), objectives(comparison)],
+        false => vec![means(comparison), differences(comparison), objectives(comparison)],
+    };
+    let dropped = if is_pair || wide { 0 } else { drop_policies(comparison, &mut tables, width) };
+    for (number, rows) in tables.iter().filter(|rows| !rows.is_empty()).enumerate() {
+        lines.extend((number > 0).then(String::new));
         lines.extend(aligned_within(rows, 1, width));
+    }
+    if dropped > 0 {
+        let policies = format::counted(dropped, "policy", "policies");
+        lines.extend([String::new(), format!("{policies} not shown; --wide shows all")]);
     }
     warnings(&comparison.warnings, &mut lines);
     printed(&lines, width)
+}
+
+/// Takes the columns of policies out of `tables`, the most expensive first, until lines have no more than `width` characters; returns the number
+/// of policies taken out. The first policy and the cheapest other one stay.
+fn drop_policies(comparison: &Comparison, tables: &mut [Vec<Vec<String>>], width: Option<usize>) -> u64 {
+    let Some(width) = width else { return 0 };
+    let mut names: Vec<&str> = comparison.policies.iter().map(|policy| policy.name.as_str()).collect();
+    let position = find(comparison.cost_figure()).map(|(position, _)| position);
+    let cost = |name: &str| {
+        let policy = comparison.policies.iter().find(|policy| policy.name == name)?;
+        policy.figures.get(position?)?.mean.map(|mean| mean.mean)
+    };
+    let fits = |rows: &[Vec<String>]| aligned_within(rows, 1, None).iter().all(|line| line.chars().count() <= width);
+    let before = names.len();
+    while names.len() > 2 && !tables.iter().all(|rows| fits(rows)) {
+        let others = names.iter().enumerate().skip(1);
+        let dear = others.max_by(|(_, a), (_, b)| cost(a).unwrap_or(f64::MAX).total_cmp(&cost(b).unwrap_or(f64::MAX)));
+        let Some((at, _)) = dear else { break };
+        names.remove(at);
+        for rows in tables.iter_mut().filter(|rows| !rows.is_empty()) {
+            // The table of differences lacks the first policy.
+            let labels = rows[0].len() - names.len() - 1;
+            rows.iter_mut().for_each(|row| drop(row.remove(at + labels)));
+        }
+    }
+    (before - names.len()) as u64
 }
 
 fn heading(comparison: &Comparison, lines: &mut Vec<String>) {
@@ -252,4 +286,68 @@ pub fn replications(comparison: &Comparison, output: &mut dyn std::io::Write) ->
         table = table.number(figure.name, |point| point.figures[position].map(Plain::whole));
     }
     table.text("event_hash", |point| &point.event_hash).table().csv(output)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::table_within;
+    use crate::comparison::{About, Comparison, compare};
+    use crate::figures::{FIGURES, find};
+    use crate::points::Point;
+    use crate::scenario::Caveats;
+
+    /// A comparison of policies, each with a cost.
+    fn comparison(policies: &[(&str, f64)]) -> Comparison {
+        let point = |&(policy, cost): &(&str, f64)| {
+            let mut figures = vec![None; FIGURES.len()];
+            for name in ["cost", "cost_per_month"] {
+                figures[find(name).unwrap().0] = Some(cost);
+            }
+            Point {
+                setting: 0,
+                policy: policy.into(),
+                seed: 3,
+                figures,
+                objectives: Vec::new(),
+                event_hash: String::new(),
+                unconfirmed: 0.0,
+                cost_by_origin: Default::default(),
+                spot: false,
+                never_registered: 0,
+                silent: Vec::new(),
+                at_zero_seconds: Default::default(),
+                price_date: String::new(),
+                warnings: Caveats::new(),
+            }
+        };
+        let names: Vec<String> = policies.iter().map(|(name, _)| (*name).to_owned()).collect();
+        compare(About::of_test(3, 1), &names, policies.iter().map(point).collect(), Caveats::new())
+    }
+
+    /// Whether the table has a column of the policy.
+    fn has(table: &str, policy: &str) -> bool {
+        table.lines().any(|line| line.starts_with("mean (waits") && line.split_whitespace().any(|word| word == policy))
+    }
+
+    #[test]
+    fn expensive_policies_give_way_on_narrow_terminal() {
+        let all = [("baseline", 70.0), ("luxurious", 900.0), ("middling", 80.0), ("frugal", 40.0)];
+        let comparison = comparison(&all);
+        let narrow = table_within(&comparison, Some(50), false);
+        assert!(narrow.contains("2 policies not shown; --wide shows all"), "{narrow}");
+        for (policy, shown) in [("baseline", true), ("luxurious", false), ("middling", false), ("frugal", true)] {
+            assert_eq!(has(&narrow, policy), shown, "{policy}: {narrow}");
+        }
+        assert!(narrow.lines().filter(|line| line.contains("   ")).all(|line| line.chars().count() <= 50), "{narrow}");
+    }
+
+    #[test]
+    fn wide_table_shows_every_policy() {
+        let all = [("baseline", 70.0), ("luxurious", 900.0), ("middling", 80.0), ("frugal", 40.0)];
+        let comparison = comparison(&all);
+        for table in [table_within(&comparison, Some(50), true), table_within(&comparison, None, false)] {
+            assert!(all.iter().all(|(policy, _)| has(&table, policy)), "{table}");
+            assert!(!table.contains("not shown"), "{table}");
+        }
+    }
 }

@@ -2,10 +2,11 @@
 
 use super::table::limit;
 use super::{causes, counted, known, known_difference};
-use crate::comparison::{Comparison, FigureResult, ObjectiveRow, PolicyResult};
+use crate::comparison::{Comparison, FigureResult, ObjectiveRow, PolicyResult, Wording};
 use crate::deciding::{ENOUGH, Matter};
 use crate::figures::find;
 use crate::report::format::{self, percent, span};
+use crate::report::page::sentence;
 use crate::statistics::Paired;
 use crate::sweep::MET_IN;
 use crate::unfinished_work::{MEASURES, Measure};
@@ -25,7 +26,8 @@ pub fn verdict(comparison: &Comparison) -> Vec<String> {
         let Some(paired) = paired.filter(|_| incomparable(comparison, position + 1).is_none()) else { continue };
         let waits = against_first(comparison, position + 1, "pending_p99").map_or_else(String::new, waiting);
         let by = if comparison.about.other_duration_seconds.is_some() { " per month" } else { "" };
-        sentences.push(format!("{} {} than {}{by}{waits}.", policy.name, cost_words(paired), first.name));
+        let subject = comparison.wording.subject(&policy.name);
+        sentences.push(format!("{subject} {} than {}{by}{waits}.", cost_words(paired), first.name));
     }
     sentences.extend(cost_aware(comparison));
     sentences.extend((1..comparison.policies.len()).filter_map(|position| causes::unchanged(comparison, position)));
@@ -38,7 +40,11 @@ pub fn verdict(comparison: &Comparison) -> Vec<String> {
     sentences.extend(sequential(comparison));
     sentences.extend(precision(comparison));
     sentences.extend(unseen(comparison));
-    sentences
+    match comparison.wording {
+        // Names of policies keep their case.
+        Wording::Policies => sentences,
+        Wording::Phrases => sentences.iter().map(|words| sentence(words)).collect(),
+    }
 }
 
 /// Why a comparison ended that was to end when differences are sure.
@@ -46,7 +52,8 @@ fn sequential(comparison: &Comparison) -> Option<String> {
     let (sequential, first) = (comparison.sequential.as_ref()?, comparison.policies.first()?);
     let (have, share) = (comparison.about.replications, percent(sequential.share));
     let run = format::counted(have, "replication", "replications");
-    let known = format!("either certain in sign or below {share} of the cost of {}", first.name);
+    let known =
+        format!("either certain in sign or below {share} of the cost {}", comparison.wording.under(&first.name));
     Some(if sequential.sure {
         format!("After {run} of at most {} each cost difference is {known}.", sequential.replications_max)
     } else {
@@ -92,7 +99,8 @@ fn incomparable(comparison: &Comparison, position: usize) -> Option<String> {
     let clear = MEASURES.iter().filter(|measure| more(measure) == Some(other_is_worse)).map(|measure| measure.figure);
     let parts: Vec<String> =
         clear.map(|figure| left_undone(figure, mean(worse, figure), name(better), mean(better, figure))).collect();
-    Some(format!("{} leaves {}, so its cost is not comparable.", name(worse), parts.join(" and ")))
+    let subject = comparison.wording.subject(name(worse));
+    Some(format!("{subject} leaves {}, so its cost is not comparable.", parts.join(" and ")))
 }
 
 /// Unfinished work, by the figure that measures it, next to that of `other`:
@@ -128,7 +136,8 @@ fn availability(comparison: &Comparison, position: usize) -> Option<String> {
     } else {
         String::new()
     };
-    Some(format!("{name} has {amount} {word} pod-minutes of missing replicas than {first}{none}."))
+    let subject = comparison.wording.subject(name);
+    Some(format!("{subject} has {amount} {word} pod-minutes of missing replicas than {first}{none}."))
 }
 
 /// What decides the answer without being what was asked.
@@ -148,9 +157,9 @@ fn estimated(comparison: &Comparison) -> Option<String> {
         .filter(|(_, share)| *share > 0.0)
         .collect();
     let much = shares.iter().any(|(_, share)| *share >= ESTIMATED_MUCH);
-    let each: Vec<String> = shares.iter().map(|(name, share)| format!("{} of {name}", percent(*share))).collect();
+    let each: Vec<String> = shares.iter().map(|(name, share)| format!("{name}: {}", percent(*share))).collect();
     (much && comparison.policies.len() > 1).then(|| {
-        let each = each.join(", ");
+        let each = each.join("; ");
         format!("Much of the cost uses estimated prices ({each}); ignore differences of a few percent.")
     })
 }
@@ -190,11 +199,15 @@ fn objective_words(comparison: &Comparison, (objective, cells): &ObjectiveRow<'_
         .zip(cells)
         .filter_map(|(policy, cell)| Some((policy, (*cell)?)))
         .map(|(policy, cell)| match cell.judged {
-            0 => format!("{}: no data", policy.name),
+            0 => format!("{} (no data)", policy.name),
             judged => format!("{} in {} of {} runs", policy.name, cell.met, judged),
         })
         .collect();
-    format!("Objective {} \u{2264} {}: met by {}.", objective.name, limit(objective), each.join(", "))
+    let by = match comparison.wording {
+        Wording::Policies => "by ",
+        Wording::Phrases => "",
+    };
+    format!("Objective {} \u{2264} {}: met {by}{}.", objective.name, limit(objective), each.join(", "))
 }
 
 /// How well the cost differences are known, and the replications that would settle the figure that decides.
@@ -202,7 +215,8 @@ fn precision(comparison: &Comparison) -> Option<String> {
     let known = cost_precision(comparison);
     let Some(deciding) = &comparison.deciding else { return known.map(|known| format!("{known}.")) };
     let more = format!("about {}", format::counted(deciding.replications, "replication", "replications"));
-    let (policy, figure) = (&deciding.policy, &deciding.figure);
+    let figure = &deciding.figure;
+    let (subject, under) = (comparison.wording.subject(&deciding.policy), comparison.wording.under(&deciding.policy));
     if deciding.matter == Matter::CostSize {
         let target = comparison.precision.map_or_else(|| percent(ENOUGH), as_asked);
         return known.map(|known| format!("{known}; {more} would narrow this to \u{b1}{target}."));
@@ -211,15 +225,15 @@ fn precision(comparison: &Comparison) -> Option<String> {
     let enough = |share: f64| format!("{:.0}%", share * 100.0);
     Some(match deciding.matter {
         Matter::CostSize | Matter::CostSign => format!(
-            "{known}The sign of the cost difference of {policy} decides: {more} would show it, or a difference below {}.",
+            "{known}The sign of the cost difference {under} decides: {more} would show it, or a difference below {}.",
             percent(ENOUGH)
         ),
         Matter::Objective => format!(
-            "{known}The objective {figure} decides: {more} would show whether {policy} meets it in {} of runs.",
+            "{known}The objective {figure} decides: {more} would show whether {subject} meets it in {} of runs.",
             enough(MET_IN)
         ),
         Matter::WaitSign => format!(
-            "{known}Costs are alike, so waits decide: {more} would show whether p99 waits of {policy} are longer or shorter."
+            "{known}Costs are alike, so waits decide: {more} would show whether p99 waits {under} are longer or shorter."
         ),
     })
 }
@@ -234,7 +248,7 @@ fn cost_precision(comparison: &Comparison) -> Option<String> {
         // Without an interval after several replications the first bill is nothing, and the sentence above says so.
         return (comparison.about.replications < 2).then(|| NO_INTERVAL.trim_end_matches('.').to_owned());
     };
-    let of_what = format!("of the cost of {}", comparison.policies.first()?.name);
+    let of_what = format!("of the cost {}", comparison.wording.under(&comparison.policies.first()?.name));
     let differences = if comparable == 1 { "The cost difference is" } else { "Cost differences are" };
     Some(format!("{differences} known to within \u{b1}{} {of_what}, with 95% confidence", percent(known)))
 }

@@ -166,7 +166,7 @@ impl Allowance {
 }
 
 /// A part of a lever that was not tried, because a NodePool or a flag excludes it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Exclusion {
     /// The kind of lever, as the command line names it.
     pub lever: String,

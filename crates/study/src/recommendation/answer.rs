@@ -19,7 +19,7 @@ use crate::statistics::{Estimate, Paired};
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// What to change of a scenario so that it costs less.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Recommendation {
     /// Version of this form.
     pub schema_version: u32,
@@ -89,7 +89,7 @@ pub struct Recommendation {
 }
 
 /// A second answer to the same question, with fewer levers and fresh seeds.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Alternative {
     /// What comes of it.
     pub advice: Advice,
@@ -110,7 +110,7 @@ pub struct Alternative {
 }
 
 /// Means over the runs.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Figures {
     /// The bill for a month of 730 hours.
     pub cost_per_month: Option<Estimate>,
@@ -147,7 +147,7 @@ impl Figures {
 }
 
 /// One change.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Change {
     /// The kind of lever, as the command line names it.
     pub lever: String,
@@ -175,7 +175,7 @@ pub struct Change {
 }
 
 /// Classes of changes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
     /// A setting of objects or flags.
@@ -186,7 +186,7 @@ pub enum Class {
 }
 
 /// A value of a manifest or of the scenario that changes.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ValueChange {
     /// The object, as `NodePool default`, or the scenario.
     pub object: String,
@@ -199,7 +199,7 @@ pub struct ValueChange {
 }
 
 /// Something that has to be kept.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LimitKept {
     /// What it is.
     pub name: String,
@@ -216,7 +216,7 @@ pub struct LimitKept {
 }
 
 /// A setting that was tried.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Tried {
     /// What it changes, in words; empty for today.
     pub changes: Vec<String>,
@@ -233,7 +233,7 @@ pub struct Tried {
 }
 
 /// A lever with how much of it was tried.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LeverTried {
     /// The kind, as the command line names it.
     pub lever: String,
@@ -246,7 +246,7 @@ pub struct LeverTried {
 }
 
 /// How much was simulated.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct EffortMade {
     /// Most simulations: the same number gives the same answer on every machine.
     pub simulations: u64,

@@ -31,7 +31,7 @@ const POINTS: usize = 20;
 const LEAST: f64 = 0.01;
 
 /// What a month costs with a commitment.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CurvePoint {
     /// The commitment for an hour.
     pub per_hour: f64,
@@ -42,7 +42,7 @@ pub struct CurvePoint {
 }
 
 /// A family's commitment.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FamilyCurve {
     /// The family.
     pub family: String,
@@ -63,7 +63,7 @@ pub struct FamilyCurve {
 }
 
 /// A commitment for three years, paid all upfront.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LongerTerm {
     /// The discount, 0 to 1.
     pub discount: f64,

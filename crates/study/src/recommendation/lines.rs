@@ -16,7 +16,7 @@ use crate::simulation::Outcome;
 const LINES_MAX: usize = 3;
 
 /// A line of today's bill.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LargeLine {
     /// The kind of cost: `On-Demand nodes`, `NAT gateways`.
     pub name: String,
@@ -31,7 +31,7 @@ pub struct LargeLine {
 }
 
 /// A lever that concerns a line.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LineLever {
     /// The kind of lever, as the command line names it.
     pub lever: String,
@@ -42,7 +42,7 @@ pub struct LineLever {
 }
 
 /// The result of a lever.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LeverResult {
     /// It is one of the recommended changes.
@@ -164,6 +164,10 @@ fn concerns(name: &str, item: BillItem) -> (&'static [Kind], &'static str) {
         BillItem::PersistentVolume => {
             "measure the use of volumes: delete unused ones, move cold data to st1 or S3, and recreate volumes that are too large"
         }
+        BillItem::WarmPool => {
+            "let the instances of the warm pool wait stopped (`poolState: Stopped`), or make the pool smaller"
+        }
+        BillItem::WarmPoolVolume => "make the warm pool smaller (`maxGroupPreparedCapacity`)",
         BillItem::PublicIpv4 => "put nodes in private subnets",
         BillItem::ControlPlane => "share one cluster among several teams: each cluster has this price",
         BillItem::ExtendedSupport => "upgrade the control plane to a release under standard support",

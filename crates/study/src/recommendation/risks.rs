@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::levers::Kind;
 
 /// Risk of a change, for the person who decides on it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Risk {
     /// Effect on availability that the simulation may not show.
     pub availability: Cow<'static, str>,

@@ -25,7 +25,7 @@ pub enum Stress {
 }
 
 /// How a recommendation fares when something turns out differently.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Robustness {
     /// What is different, for people.
     pub when: String,

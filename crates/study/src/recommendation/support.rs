@@ -42,7 +42,7 @@ enum Strain {
 }
 
 /// Whether to change anything.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, schemars::JsonSchema, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Advice {
     /// Change it.

@@ -20,7 +20,7 @@ const WORKLOADS: usize = 10;
 const MEBIBYTE: f64 = 1024.0 * 1024.0;
 
 /// What requests that fit would save.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RightSizing {
     /// Version of this form.
     pub schema_version: u32,
@@ -60,7 +60,7 @@ pub struct RightSizing {
 }
 
 /// What the cluster comes to with a sizing.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SizingResult {
     /// `today`, `recommended`, `p50`, `p90` or `p99`.
     pub name: String,
@@ -89,7 +89,7 @@ pub struct SizingResult {
 }
 
 /// A workload with more replicas than today, because its autoscaler's target is a share of requests.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MoreReplicas {
     /// Namespace and name.
     pub workload: String,
@@ -121,7 +121,7 @@ fn more_replicas(item: &[Run], today: &[Run]) -> Vec<MoreReplicas> {
 }
 
 /// What a workload costs in a month.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WorkloadCost {
     /// Namespace and name.
     pub workload: String,
@@ -130,7 +130,7 @@ pub struct WorkloadCost {
 }
 
 /// A container.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ContainerSizes {
     /// The kind of its workload.
     pub kind: String,
@@ -147,7 +147,7 @@ pub struct ContainerSizes {
 }
 
 /// What a container requests, uses and is recommended.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Amounts {
     /// Its request; `null` if it has none.
     pub request: Option<f64>,
@@ -168,7 +168,7 @@ pub struct Amounts {
 }
 
 /// A workload that keeps what it requests, or a container of one that is sized, which keeps it of what nothing is known of.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LeftAlone {
     /// The workload's kind.
     pub kind: String,

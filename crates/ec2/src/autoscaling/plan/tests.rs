@@ -12,9 +12,11 @@ fn spec(distribution: InstancesDistribution) -> GroupSpec {
         min: 0,
         max: 100,
         instance_types: vec![Symbol::new("m5.large")],
+        weights: Vec::new(),
         distribution,
         capacity_rebalance: false,
         zone_rebalance: true,
+        warm_pool: None,
         volumes: NodeVolumes::gp3(20),
         tags: Labels::new(),
     }
@@ -30,6 +32,7 @@ fn members(zones: &str) -> Vec<Member> {
         protected: false,
         outgoing: false,
         outdated: false,
+        weight: 1,
         misfit: 0,
         into_hour: SimDuration::ZERO,
     };
@@ -163,4 +166,35 @@ fn mixed_group_rounds_on_demand_up() {
     let wanted = launches(&plan(&spec(mixed), 9, &[], &never));
     let of_kind = |spot: bool| wanted.iter().filter(|pair| pair.1 == spot).map(|pair| pair.2).sum::<u32>();
     assert_eq!((of_kind(false), of_kind(true)), (6, 3));
+}
+
+#[test]
+fn weighted_members_count_and_leave_by_units() {
+    let spec = GroupSpec {
+        instance_types: ["m5.large", "m5.xlarge"].map(Symbol::new).to_vec(),
+        weights: vec![3, 7],
+        ..spec(InstancesDistribution { on_demand_base: 7, ..InstancesDistribution::SPOT })
+    };
+    let mut all = members("aab");
+    for (member, weight) in all.iter_mut().zip([7, 3, 3]) {
+        (member.weight, member.spot) = (weight, weight == 3);
+    }
+    // Zone c has none; as much as the largest instance is asked for at once.
+    assert_eq!(launches(&plan(&spec, 23, &all, &never)), [("c", true, 7)]);
+    assert_eq!(launches(&plan(&spec, 15, &all, &never)), [("c", true, 2)]);
+    // 13 units: the one of 7 is On-Demand, and 3 are spare at most.
+    assert_eq!(plan(&spec, 9, &all, &never).surplus, [InstanceId(1)]);
+    assert_eq!(plan(&spec, 12, &all, &never).surplus, []);
+    all[1].outgoing = true;
+    let replaced = plan(&spec, 10, &all, &never).replaced;
+    assert_eq!(replaced, [InstanceId(1)], "10 of 10 units serve without it");
+    assert_eq!(plan(&spec, 11, &all, &never).replaced, []);
+    // Zone a has 10 units and zone c none: a move of 3 helps, one of 10 would not.
+    let mut crowded = members("aa");
+    (crowded[0].weight, crowded[1].weight) = (7, 3);
+    crowded[1].misfit = 1;
+    assert_eq!(plan(&spec, 10, &crowded, &never).misplaced, Some(InstanceId(1)));
+    let mut single = members("a");
+    single[0].weight = 7;
+    assert_eq!(plan(&spec, 7, &single, &never), Plan::default());
 }

@@ -24,6 +24,28 @@ const COUNTED: [(&str, &str); 9] = [
     ("ca_failed_scale_ups", "failed scale-ups"),
 ];
 
+/// The roles of answers with the sums of launch stages, the newest names first.
+const SUMS: &[&str] = &["claim_stage_sum", "claim_stage_sum_v1_0"];
+/// The same of numbers of launches.
+const LAUNCHES: &[&str] = &["claim_stage_count", "claim_stage_count_v1_0"];
+/// The same of buckets.
+const BUCKETS: &[&str] = &["claim_stage_bucket", "claim_conditions", "claim_stage_bucket_v1_0"];
+
+/// The roles of answers with stages of launches.
+pub(super) fn stage_roles() -> Vec<&'static str> {
+    [SUMS, LAUNCHES, BUCKETS].concat()
+}
+
+/// The roles of answers with counters, older names included.
+pub(super) fn roles() -> Vec<&'static str> {
+    COUNTED.iter().flat_map(|(role, _)| std::iter::once(*role).chain(older(role).iter().copied())).collect()
+}
+
+/// The older names of a role's counter.
+fn older(role: &str) -> &'static [&'static str] {
+    ALTERNATIVES.iter().find(|alternative| alternative.role == role).map_or(&[], |alternative| alternative.older)
+}
+
 /// NodePool, capacity type and reason of a count.
 type Of = [Option<String>; 3];
 
@@ -36,13 +58,9 @@ pub(super) fn counts(told: &mut AnswerReader<'_>, frame: Frame) -> Result<Vec<Co
     let up = told.series("karpenter_up")?;
     for (role, what) in COUNTED {
         let mut sums: BTreeMap<(SimTime, Of), f64> = BTreeMap::new();
-        let older = ALTERNATIVES
-            .iter()
-            .find(|alternative| alternative.role == role)
-            .map_or(&[][..], |alternative| alternative.older);
         // Where an upgrade lies in the window, each name counts where no newer one does.
         let mut known: Option<(i64, i64)> = None;
-        for role in std::iter::once(&role).chain(older) {
+        for role in std::iter::once(&role).chain(older(role)) {
             let all = told.series(role)?;
             let since = counted_since(&up, &all);
             let instants = || all.iter().flat_map(|series| series.samples.iter().map(|sample| sample.at));
@@ -121,9 +139,9 @@ pub(super) fn stages(told: &mut AnswerReader<'_>) -> Result<Vec<Stage>, InputErr
         }
         Ok(sums)
     };
-    let seconds = total(&["claim_stage_sum", "claim_stage_sum_v1_0"])?;
-    let launches = total(&["claim_stage_count", "claim_stage_count_v1_0"])?;
-    let buckets = total(&["claim_stage_bucket", "claim_conditions", "claim_stage_bucket_v1_0"])?;
+    let seconds = total(SUMS)?;
+    let launches = total(LAUNCHES)?;
+    let buckets = total(BUCKETS)?;
     let mut rows = Vec::new();
     for stage in ["Launched", "Registered", "Initialized"] {
         let key = |le: &str| (stage.to_owned(), le.to_owned());

@@ -23,25 +23,24 @@ pub(super) fn figures(told: &AnswerReader<'_>, observation: &Observation, worklo
     let end = observation.about.window.seconds * 1_000_000;
     let hours = |is_counted: &dyn Fn(&str) -> bool| {
         // A sample stands for the step that it begins.
-        let node_count = observation.node_counts.iter().filter(|node_count| node_count.at.as_micros() < end);
-        let node_count =
-            node_count.filter(|node_count| is_counted(node_count.capacity_type.as_deref().unwrap_or_default()));
-        step.map(|step| node_count.map(|node_count| node_count.nodes as f64).sum::<f64>() * step as f64 / 3_600.0)
+        let counts = observation.node_counts.as_ref()?.iter().filter(|node_count| node_count.at.as_micros() < end);
+        let counts = counts.filter(|node_count| is_counted(node_count.capacity_type.as_deref().unwrap_or_default()));
+        Some(counts.map(|node_count| node_count.nodes as f64).sum::<f64>() * step? as f64 / 3_600.0)
     };
     let mut together: BTreeMap<i64, i64> = BTreeMap::new();
-    for node_count in &observation.node_counts {
+    for node_count in observation.node_counts.iter().flatten() {
         *together.entry(node_count.at.as_micros()).or_default() += node_count.nodes;
     }
     // A window that is cut to what was recorded leaves counts of the time before.
     let within = |count: &&Count| count.at > SimTime::ZERO && count.at.as_micros() <= end;
     let counted = |what: &str| {
-        let count = observation.counts.iter().filter(within).filter(|count| count.what == what);
+        let count = observation.counts.iter().flatten().filter(within).filter(|count| count.what == what);
         count.map(|count| count.count).sum::<f64>()
     };
     let knows_launches =
         told.first_answered(&["claims_created", "claims_created_v0_33", "claims_created_machines"]).is_some();
     let mut disruptions: BTreeMap<String, f64> = BTreeMap::new();
-    for count in observation.counts.iter().filter(within).filter(|count| count.what == "disrupted") {
+    for count in observation.counts.iter().flatten().filter(within).filter(|count| count.what == "disrupted") {
         *disruptions.entry(count.reason.clone().unwrap_or_default()).or_default() += count.count;
     }
     Figures {
@@ -51,8 +50,8 @@ pub(super) fn figures(told: &AnswerReader<'_>, observation: &Observation, worklo
         nodes_max: together.values().max().copied(),
         launches: knows_launches.then(|| counted("launched")),
         disruptions: disruptions.into_iter().map(|(reason, nodes)| Disrupted { reason, nodes }).collect(),
-        stages: stages(&observation.stages),
-        waits: waits_of(&observation.pods),
+        stages: observation.stages.as_deref().map(stages).unwrap_or_default(),
+        waits: observation.pods.as_deref().and_then(waits_of),
     }
 }
 
@@ -88,7 +87,7 @@ fn median(buckets: &[(f64, f64)], all: f64) -> Option<f64> {
 /// Whole days whose demand is far from the others': a deployment, an incident, a holiday.
 pub(super) fn untypical_days(observation: &Observation) -> Vec<String> {
     let mut totals: BTreeMap<i64, (f64, f64)> = BTreeMap::new();
-    for workload in &observation.workloads {
+    for workload in observation.workloads.iter().flatten() {
         let day = totals.entry(workload.at.as_secs().div_euclid(86_400)).or_default();
         day.0 += workload.requests_per_second.unwrap_or(0.0);
         day.1 += workload.cpu_used_milli.unwrap_or(0.0);

@@ -11,6 +11,9 @@ use super::owners::Owners;
 use super::pods::{comes_with_its_node, last_amount};
 use crate::observation::Placement;
 
+/// The roles of answers that show what pods ask of their nodes.
+pub(super) const ROLES: &[&str] = &[GPUS_ROLE, TOLERATIONS_ROLE, SELECTORS_ROLE];
+
 /// Each pod that asks for anything, by namespace and name. Pods that come with their node are left out: what they ask is of no node in particular.
 ///
 /// # Errors

@@ -47,8 +47,8 @@ pub(super) struct MixedInstances {
     pub types: Vec<String>,
     /// Whether an override names types by attributes.
     pub by_attributes: bool,
-    /// Whether an instance counts as more or less than one.
-    pub weighted: bool,
+    /// Weights of the types, in their order; empty where each is one.
+    pub weights: Vec<i64>,
     /// `OnDemandBaseCapacity`.
     pub on_demand_base: i64,
     /// `OnDemandPercentageAboveBaseCapacity`.
@@ -211,10 +211,15 @@ fn mixed<'s>(reader: &Reader<'s>, policy: &Node<'s>) -> Result<MixedInstances, S
             let kind = reader.text(kind, "InstanceType")?.to_owned();
             if !mixed.types.contains(&kind) {
                 mixed.types.push(kind);
+                let weight = item.get("WeightedCapacity");
+                let weight = weight.map(|weight| reader.integer(weight, "WeightedCapacity", 1, 999)).transpose()?;
+                mixed.weights.push(weight.unwrap_or(1));
             }
         }
         mixed.by_attributes |= item.get("InstanceRequirements").is_some();
-        mixed.weighted |= item.get("WeightedCapacity").and_then(Node::as_text).is_some_and(|weight| weight != "1");
+    }
+    if mixed.weights.iter().all(|weight| *weight == 1) {
+        mixed.weights.clear();
     }
     let Some(distribution) = policy.get("InstancesDistribution") else { return Ok(mixed) };
     let number =

@@ -27,7 +27,7 @@ pub(super) fn run_times(dump: &Dump<'_>, observed: Option<&Observed>) -> Vec<Run
             all.entry(workload).or_default().push(seconds);
         }
     }
-    for pod in observed.iter().flat_map(|item| &item.pods) {
+    for pod in observed.iter().flat_map(|item| &item.pods).flatten() {
         if let (Some((namespace, name)), Some(seconds)) = (pod.workload.split_once('/'), ran(pod))
             && let Some(workload) = maker((namespace, name), dump)
         {

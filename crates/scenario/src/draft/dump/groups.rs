@@ -23,6 +23,8 @@ pub(super) struct Group {
     pub managed: bool,
     /// Its instance types, the most frequent first.
     pub types: Vec<String>,
+    /// Capacity units of an instance by type; empty where each is one.
+    pub weights: Vec<(String, i64)>,
     /// How many nodes it has.
     pub count: usize,
     /// How many it shall have.
@@ -235,6 +237,7 @@ pub(super) fn group(
     Some(Group {
         managed,
         types: types.into_iter().map(|(kind, _)| kind.to_owned()).collect(),
+        weights: Vec::new(),
         count: nodes.len(),
         desired: nodes.len(),
         sizes: (nodes.len(), nodes.len()),

@@ -308,15 +308,16 @@ fn by_instances<'d>(groups: &[Group], nodes: &[Object<'_>], described: &'d Descr
 
 /// Lays what was printed over one group; whether its limits are known then.
 fn lay_over_one(group: &mut Group, item: &Of<'_>, region: &Region, notes: &mut Notes) -> bool {
-    if item.mixed().is_some_and(|mixed| mixed.weighted) {
+    let is_weighted = item.mixed().is_some_and(|mixed| !mixed.weights.is_empty());
+    if is_weighted && group.managed {
         notes.warn(format!(
-            "node group {}: its instances have weights, which is not simulated: its limits are assumed as if nothing were known of them",
+            "node group {}: its instances have weights, which EKS does not set in a managed group; its limits are assumed",
             group.name
         ));
         return false;
     }
     let Some(sizes) = item.sizes() else { return false };
-    if sizes.desired != group.count && group.count > 0 {
+    if sizes.desired != group.count && group.count > 0 && !is_weighted {
         notes.warn(format!(
             "node group {}: {} wanted by AWS, and the dump shows {}",
             group.name,
@@ -350,6 +351,8 @@ fn buy(group: &mut Group, mixed: &MixedInstances, region: &Region, notes: &mut N
         ));
     } else {
         stated_types(group, &mixed.types, region, notes);
+        let weights = mixed.types.iter().cloned().zip(mixed.weights.iter().copied());
+        group.weights = weights.filter(|(name, _)| group.types.contains(name)).collect();
     }
     // EKS writes the policy of a managed group, whose label says all of it.
     if group.managed {

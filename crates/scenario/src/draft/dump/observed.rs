@@ -16,6 +16,19 @@ pub(super) const WARM_UP: &str = "2h";
 /// The longest run that a draft replays; the files hold the rest.
 const REPLAYED_MAX: SimDuration = SimDuration::from_secs(7 * 86_400);
 
+/// Warns of tables that the observation lacks.
+pub(super) fn warn_of_unrecorded(observed: Option<&Observed>, notes: &mut Notes) {
+    let Some(observed) = observed else { return };
+    if observed.zones.is_none() {
+        notes.warn("the observation has no nodes (`nodes.csv`, `node_counts.csv`): zones are those of the dump alone");
+    }
+    if observed.pods.is_none() {
+        notes.warn(
+            "the observation has no pods (`pods.csv`): pods that the dump lacks, and Jobs that ended, are not replayed. Cost may be too low",
+        );
+    }
+}
+
 /// The loads of workloads that the dump has.
 pub(super) fn loads<'o>(
     observed: Option<&'o Observed>,

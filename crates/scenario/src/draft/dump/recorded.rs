@@ -75,9 +75,9 @@ impl KnownRequests {
 
 /// Takes the Jobs out of a dump whose pods were observed: a replay of the window has them when they ran, not when it begins.
 pub(super) fn take_jobs<'s>(dump: &mut Dump<'s>, observed: Option<&Observed>) -> Vec<Object<'s>> {
-    let Some(observed) = observed else { return Vec::new() };
+    let Some(pods) = observed.and_then(|observed| observed.pods.as_ref()) else { return Vec::new() };
     let seen: BTreeSet<&str> =
-        observed.pods.iter().filter(|pod| pod.created.is_some()).map(|pod| pod.workload.as_str()).collect();
+        pods.iter().filter(|pod| pod.created.is_some()).map(|pod| pod.workload.as_str()).collect();
     let is_seen = |object: &Object<'_>| object.kind == "Job" && seen.contains(&*object.full_name());
     let (jobs, carried) = std::mem::take(&mut dump.carried).into_iter().partition(is_seen);
     dump.carried = carried;
@@ -91,11 +91,10 @@ pub(super) fn trace(
     known: &KnownRequests,
     notes: &mut Notes,
 ) -> Option<Trace> {
-    let observed = observed?;
+    let pods = observed?.pods.as_ref()?;
     let makers = dump.carried.iter().filter(|item| MAKERS.contains(&&*item.kind));
     let makers: BTreeMap<String, &str> = makers.map(|maker| (maker.full_name(), maker.kind.as_str())).collect();
-    let (unknown, lost): (Vec<&ObservedPod>, Vec<&ObservedPod>) = observed
-        .pods
+    let (unknown, lost): (Vec<&ObservedPod>, Vec<&ObservedPod>) = pods
         .iter()
         .filter(|pod| !is_made(&pod.workload, &makers))
         .partition(|pod| !pod.is_daemon && pod.created.is_some() && known.asks(pod));

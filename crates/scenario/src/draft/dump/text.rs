@@ -216,6 +216,11 @@ fn one_group(group: &Group, indent: usize, text: &mut String) {
     let list = |words: &[String]| words.iter().map(|this_word| word(this_word)).collect::<Vec<_>>().join(", ");
     let _ = writeln!(this_text, "  managed: {}", group.managed);
     let _ = writeln!(this_text, "  instanceTypes: [{}]", list(&group.types));
+    if !group.weights.is_empty() {
+        let weights: Vec<String> =
+            group.weights.iter().map(|(name, weight)| format!("{}: {weight}", word(name))).collect();
+        let _ = writeln!(this_text, "  weights: {{ {} }}", weights.join(", "));
+    }
     let (least, most) = group.sizes;
     let _ = writeln!(this_text, "  min: {least}\n  desired: {}\n  max: {most}", group.desired);
     purchase(group, &mut this_text);

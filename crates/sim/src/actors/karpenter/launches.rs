@@ -66,6 +66,7 @@ fn fleet_request(request: &LaunchRequest) -> FleetRequest {
         instance_type: wanted.instance_type,
         zone: wanted.zone,
         priority: wanted.priority,
+        weight: 1,
     });
     FleetRequest {
         capacity_type: request.capacity_type,

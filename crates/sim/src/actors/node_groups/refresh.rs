@@ -97,8 +97,13 @@ pub(super) fn proceed(sim: &mut Sim<'_>, now: SimTime, group: usize, refresh: &m
 fn end_batch(sim: &mut Sim<'_>, now: SimTime, group: usize, refresh: &mut Refresh, desired: u32) {
     let most = u64::from(desired) * u64::from(100 - refresh.preferences.min_healthy) / 100;
     refresh.earlier = refresh.replaced;
-    let old = update::nodes(sim, group, true);
-    for &node in old.iter().take(most.max(1) as usize) {
+    let mut units = 0;
+    for node in update::nodes(sim, group, true) {
+        let weight = sim.machine(node).map_or(1, |machine| u64::from(sim.groups.weight(machine.instance)));
+        if units > 0 && units + weight > most {
+            break;
+        }
+        units += weight;
         update::disrupt(sim, now, node, "an instance refresh of its node group replaces it");
         if sim.terminate_in_group(now, node, false).is_ok() {
             refresh.replaced += 1;

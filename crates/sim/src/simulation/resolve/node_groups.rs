@@ -27,6 +27,7 @@ pub(super) fn warn(manifests: &Manifests, flags: &Flags, warnings: &mut Caveats)
             );
         }
         warn_of_unseen_tags(group, warnings);
+        warn_of_weights(group, flags, warnings);
     }
     if !flags.expander.filters().contains(&Expander::Priority) {
         return;
@@ -41,6 +42,26 @@ pub(super) fn warn(manifests: &Manifests, flags: &Flags, warnings: &mut Caveats)
         "expander `priority`: ConfigMap kube-system/cluster-autoscaler-priority-expander not found, so no group is preferred{}",
         elsewhere.unwrap_or_default()
     ));
+}
+
+/// A group whose sizes are in capacity units, which the autoscaler reads as nodes.
+///
+/// Source: Cluster Autoscaler 1.36 `cloudprovider/aws/auto_scaling_groups.go`, `createPlaceholdersForDesiredNonStartedInstances`;
+/// kubernetes/autoscaler issue 4851.
+fn warn_of_weights(group: &NodeGroup, flags: &Flags, warnings: &mut Caveats) {
+    let limits = (i64::from(group.min_size), i64::from(group.max_size));
+    let is_scaled = flags.discovery.limits(group, limits).is_some();
+    if !is_scaled || group.weights.iter().all(|weight| *weight == 1) {
+        return;
+    }
+    warnings.add(
+        &setup::WEIGHTED_GROUP,
+        format!(
+            "node group {}: Cluster Autoscaler reads its capacity units as nodes. It expects more nodes than come, so pods wait longer, and \
+             after `max-node-provision-time` it lowers the size to the number of instances. Remove `weights`, or use a group for each size",
+            group.name
+        ),
+    );
 }
 
 /// Tags of a managed group that its Auto Scaling group would need to have. What EKS says of the group anyway is left out.

@@ -272,6 +272,7 @@ pub(super) fn updated(
             desired_size: group.desired_size,
             states_desired: group.states_desired,
             update_config: if before.managed { group.update_config } else { before.update_config },
+            warm_pool: if before.managed { group.warm_pool } else { before.warm_pool },
             labels: if before.managed { group.labels.clone() } else { before.labels.clone() },
             taints: if before.managed { group.taints.clone() } else { before.taints.clone() },
             ..before.clone()
@@ -286,8 +287,11 @@ pub(super) fn updated(
         };
         let keys = without_effect(before, group, updated != alike);
         if updated != alike || !keys.is_empty() {
-            let also =
-                if before.managed { ", labels, taints, `updateConfig`, and the release or image of nodes" } else { "" };
+            let also = if before.managed {
+                ", labels, taints, `updateConfig`, `warmPoolConfig`, and the release or image of nodes"
+            } else {
+                ""
+            };
             warnings.add(&setup::GROUP_UPDATE, format!(
                 "timeline at {at}: an update of node group {name} changes its sizes{also}; what else is stated takes another group{keys}. No node is \
                  replaced for it: cost and evictions of a real update are missing, so both may be too low"

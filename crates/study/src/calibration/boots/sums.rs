@@ -29,7 +29,7 @@ fn between(fit: &Fit<'_>, from: Milestone, to: Milestone) -> Option<(f64, usize)
 /// The mean against that of the model, whose spread is taken: buckets twice as wide as those below them tell none.
 fn until_registered(fit: &mut Fit<'_>) -> Option<Parameter> {
     let (mean, n) = between(fit, Milestone::Launched, Milestone::Registered)?;
-    let lives: Vec<&Life> = fit.history.lives.iter().filter(|life| !life.truncated).collect();
+    let lives: Vec<&Life> = fit.history.lives.iter().flatten().filter(|life| !life.truncated).collect();
     let family = super::most_common_family(fit, &lives).unwrap_or(super::AmiFamily::AL2023);
     let stages = fit.scenario.ec2.launch_latency.unwrap_or_else(|| BootStages::from_family(family));
     let references = references(fit, &lives, &stages);
