@@ -418,7 +418,7 @@ fn calibration_replaces_defaults_but_not_explicit_settings() {
     let arguments = ["calibrate", "scenario.yaml", "--from", "run", "--replications", "2", "--threads", "1"];
     let (table, err, code) = place.nodecast(&arguments);
     assert_eq!(code, Some(0), "{err}");
-    assert!(table.starts_with("parameter ") && table.contains("launched to registered"), "{table}");
+    assert!(table.contains("\nparameter ") && table.contains("launched to registered"), "{table}");
     assert!(table.contains("effect of each value alone, compared with"), "{table}");
     assert!(err.contains("add `calibration: calibration.yaml` to the scenario"), "{err}");
     let fragment = fs::read_to_string(place.path("calibration.yaml")).unwrap();

@@ -21,9 +21,9 @@ pub fn pieces(text: &str) -> Vec<(Kind, &str)> {
     let mut found = Vec::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
-        let kind = kind_of(first);
+        let kind = kind_of(rest, first);
         let length = match kind {
-            Kind::Quoted => quoted(rest, first),
+            Kind::Quoted => quoted(rest, first).unwrap_or(1),
             Kind::Sign => first.len_utf8(),
             Kind::Space => rest.find(|next: char| !next.is_whitespace()).unwrap_or(rest.len()),
             Kind::Word | Kind::Number => rest.find(|next| !is_of_word(next)).unwrap_or(rest.len()),
@@ -52,12 +52,13 @@ pub fn keys<'t>(pieces: &[(Kind, &'t str)]) -> Vec<Option<&'t str>> {
     topology_state.collect()
 }
 
-fn kind_of(first: char) -> Kind {
+fn kind_of(rest: &str, first: char) -> Kind {
     match first {
         '0'..='9' => Kind::Number,
-        '"' | '\'' => Kind::Quoted,
+        '"' | '\'' if quoted(rest, first).is_some() => Kind::Quoted,
         _ if first.is_whitespace() => Kind::Space,
-        _ if is_of_word(first) => Kind::Word,
+        // A dash begins an item of a list.
+        _ if is_of_word(first) && first != '-' => Kind::Word,
         _ => Kind::Sign,
     }
 }
@@ -66,11 +67,11 @@ fn is_of_word(next: char) -> bool {
     next.is_alphanumeric() || matches!(next, '_' | '-' | '.' | '/')
 }
 
-/// How long a text in quotes is; the quote alone where none ends it on its line.
-fn quoted(rest: &str, quote: char) -> usize {
+/// How long a text in quotes is; `None` where no quote ends it on its line.
+fn quoted(rest: &str, quote: char) -> Option<usize> {
     let item = &rest[1..];
     let line = &item[..item.find('\n').unwrap_or(item.len())];
-    line.find(quote).map_or(1, |end| end + 2)
+    line.find(quote).map(|end| end + 2)
 }
 
 #[cfg(test)]

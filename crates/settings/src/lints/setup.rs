@@ -52,7 +52,6 @@ nodecast_model::lints! {
     EXPANDER_WITHOUT_RANKS = 241, MayChangeAnswer, Unknown, "The expander `priority` has no ConfigMap, so it prefers no group.";
     UNSEEN_TAGS = 242, MayChangeAnswer, Unknown, "EKS does not pass labels or taints of a managed node group to its Auto Scaling group.";
     EXPANDER_PATTERN = 243, ChangesAnswer, Unknown, "A pattern of the expander `priority` matches no Auto Scaling group.";
-    WEIGHTED_GROUP = 287, ChangesAnswer, CostLowWaitsLong, "Cluster Autoscaler counts the capacity units of a node group with weights as nodes.";
     EXPANDER_UNRANKED = 244, MayChangeAnswer, Unknown, "The expander `priority` ranks some node groups and not others.";
 
     // Autoscalers of replicas and of requests.
@@ -102,4 +101,5 @@ nodecast_model::lints! {
     COMMITMENT_PRICE = 284, MayChangeAnswer, CostLow, "The price of a commitment is derived from its term.";
     RESERVATION_PLATFORM = 285, ChangesAnswer, CostHigh, "Reserved Instances are for an operating system that no node runs.";
     DEFAULT_SPREAD = 286, ChangesAnswer, CostHigh, "Karpenter requires a default topology spread that kube-scheduler does not apply.";
+    WEIGHTED_GROUP = 287, ChangesAnswer, CostLowWaitsLong, "Cluster Autoscaler counts the capacity units of a node group with weights as nodes.";
 }

@@ -99,6 +99,7 @@ pub const STREAM_NAMES: &[&str] = &[
     "supply-shared",
     "volume-zone",
     "vpa-phase",
+    "warm-boot",
     "zone-choice",
     "zone-spread",
 ];
