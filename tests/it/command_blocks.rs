@@ -152,6 +152,7 @@ fn prepared(page: &str) -> Place {
         fs::copy(root.join("tests/data/dump/small.yaml"), place.path(name)).unwrap();
     }
     place.put("shop.yaml", &scenario);
+    place.put("changed.yaml", &scenario);
     place.put("fleet.yaml", "fleet: own\nclusters: [{name: shop, scenario: shop.yaml}]\n");
     fs::create_dir_all(place.path("scenarios")).unwrap();
     for entry in fs::read_dir(root.join("scenarios")).unwrap().map(|entry| entry.unwrap()) {
