@@ -93,7 +93,7 @@ fn cluster_autoscaler_draws_on_the_pool() {
     let text = scenario(group, "") + "policies: [{ name: cas, autoscaler: cluster-autoscaler }]\n";
     let outcome = run(&text, &web(5));
     let boots = boots_of_all(&outcome);
-    assert!(boots.len() == 2 && boots.iter().all(|boot| *boot == 27.5), "{boots:?}");
+    assert!(boots.len() == 2 && boots.iter().all(|boot| (boot - 27.5).abs() < 1e-9), "{boots:?}");
 }
 
 /// Seconds from launch to Ready of all nodes that were not there from the start.
@@ -117,7 +117,7 @@ fn eksctl_group_has_a_warm_pool() {
     boots.sort_by(f64::total_cmp);
     assert_eq!(boots, [27.5, 60.0]);
     let off = run(&text, &cluster("warmPoolConfig: {enabled: false, maxGroupPreparedCapacity: 2}"));
-    assert_eq!(cost(&off, BillItem::WarmPoolVolume), 0.0);
+    assert!(cost(&off, BillItem::WarmPoolVolume).abs() < 1e-9);
     let error = shown_error(&text, &cluster("ami: ami-1, warmPoolConfig: {enabled: true}"));
     assert!(
         error.contains("a warm pool of a group with a custom image") && error.contains("manifests.yaml:"),

@@ -263,7 +263,7 @@ fn of_tables(tables: &[(&str, &str)]) -> History {
 fn absent_table_differs_from_empty_one() {
     let history = of_tables(&[]);
     assert_eq!(history.not_recorded(), ["nodes", "pods", "capacity errors", "CPU and requests"]);
-    assert_eq!((history.stages.clone(), history.reclaims.clone()), (None, None));
+    assert_eq!((history.stages.clone(), history.reclaims), (None, None));
     let headers = [
         ("nodes.csv", "node,origin\n"),
         ("pods.csv", "pod,workload\n"),

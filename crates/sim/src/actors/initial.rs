@@ -129,7 +129,7 @@ fn find_node(
         let (capacity, allocatable) = (node.capacity.clone(), node.allocatable.clone());
         // What its own labels say comes on top.
         let labels = (AmiFamily::AL2023, Labels::new());
-        node_life::launch_facts(&mut components.sim, (id, launched.pool, launched.rate), labels, capacity, allocatable)
+        node_life::launch_facts(&components.sim, (id, launched.pool, launched.rate), labels, capacity, allocatable)
     });
     let id = components.sim.world.find_node(FoundNode {
         new: NewNode { drawn, ..NewNode::called(node.name.clone(), initial_node.origin) },
