@@ -100,6 +100,7 @@ pub const STREAM_NAMES: &[&str] = &[
     "volume-zone",
     "vpa-phase",
     "warm-boot",
+    "warm-pool",
     "zone-choice",
     "zone-spread",
 ];
