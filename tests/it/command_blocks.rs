@@ -215,5 +215,6 @@ fn documented_commands_succeed_in_order() {
         }
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
-    assert!(run.len() > 12, "{run:?}");
+    // Every page that has commands of its own.
+    assert!(run.len() > 8, "{run:?}");
 }
