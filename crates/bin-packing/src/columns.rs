@@ -308,7 +308,7 @@ impl<'c, 'p> Generation<'c, 'p> {
     }
 }
 
-/// The demand of a row for so many items: slightly uneven, which keeps the simplex from going in circles.
+/// The demand of a row for `count` items: slightly uneven, which keeps the simplex from going in circles.
 pub(super) fn uneven(row: usize, count: u32) -> f64 {
     f64::from(count) * (1.0 + 1e-7 * ((row * 7_919) % 1_009) as f64 / 1_009.0)
 }

@@ -184,7 +184,7 @@ impl AutoScaling {
         self.held(instance).map_or(1, |held| held.weight)
     }
 
-    /// Where an instance goes that the group has had since before the simulation, after `number` others of so many capacity units: its
+    /// The place of an instance that the group has had since before the simulation, after `number` others with `units` capacity units: its
     /// zone, and whether it is Spot; `None` if the group has its size.
     pub fn first_place(&self, group: usize, number: usize, units: u32) -> Option<(Symbol, bool)> {
         let group = &self.groups[group];

@@ -146,14 +146,14 @@ fn workload_sample(cluster: &mut Sampling<'_, '_>, now: SimTime, id: WorkloadId)
     let load = load.as_deref();
     let queued_cpu: i64 =
         cluster.queues.all.iter().filter(|queue| queue.id == Some(id)).map(|queue| queue.cpu_rate()).sum();
-    let beside = queued_cpu + cluster.metrics.usage_rate(id);
+    let other_cpu = queued_cpu + cluster.metrics.usage_rate(id);
     WorkloadSample {
         workload: id,
         // Of Jobs a workload counts the Jobs, and not their pods.
         replicas_desired: of_jobs.unwrap_or(workload.replicas),
         replicas_ready: workload.ready,
         requests_per_second: load.map_or(0.0, |load| load.model.throughput()),
-        cpu_used_milli: cpu_used_milli + beside as f64 * f64::from(workload.ready) / 1e3,
+        cpu_used_milli: cpu_used_milli + other_cpu as f64 * f64::from(workload.ready) / 1e3,
         latency_mean_seconds: response.map(|(mean, _)| mean),
         latency_p99_seconds: response.map(|(_, p99)| p99),
     }

@@ -13,7 +13,7 @@ use crate::domain::versions::KubernetesVersion;
 use crate::domain::{Currency, HourlyRate, SimDuration, SimTime, WorkloadId};
 use crate::manifests::Service;
 
-/// What moved over the network in a run that ends at `end`, with so many requests answered by each workload in all of it. The bytes that
+/// What moved over the network in a run that ends at `end`; `answered` has the requests that each workload answered in the run. The bytes that
 /// nodes pulled, and those of them that came from ECR, are not set.
 ///
 /// Deviation: requests through a load balancer that did not exist all the time, or had other Services behind it, are

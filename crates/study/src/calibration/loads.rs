@@ -70,7 +70,7 @@ fn of_workload(fit: &mut Fit<'_>, workload: &str, points: &[(f64, f64)]) -> Opti
 }
 
 /// The share of CPU that no rate shows at most: a rate begins with a pod's second sample, a scrape interval after the first. When pods
-/// ended is seldom recorded: how long all of them ran together is told by the replicas. `None` where pods are not recorded.
+/// ended is seldom recorded: the replica counts give the total time that all of them ran. `None` where pods are not recorded.
 fn unseen(fit: &Fit<'_>, workload: &str) -> Option<f64> {
     let pods = fit.history.pods.as_ref()?;
     let loads = || fit.history.loads.iter().flatten().filter(|sample| sample.workload == workload);
