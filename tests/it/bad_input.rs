@@ -83,6 +83,7 @@ fn refused_soon(bytes: &[u8]) -> ScenarioError {
 
 #[test]
 #[should_panic(expected = "a tenth and all took")]
+#[ignore = "slow: .ci/run slow-tests"]
 fn quadratic_cost_is_detected() {
     in_time_of_its_size(&[0; 100], |bytes| {
         std::thread::sleep(Duration::from_micros(600 * (bytes.len() * bytes.len()) as u64 / 2));

@@ -259,6 +259,7 @@ proptest! {
 
     /// Coupled runs are those of the clusters alone where no joint demand exceeds a limit, and keep the limit otherwise.
     #[test]
+    #[ignore = "slow: .ci/run slow-tests"]
     fn coupling_changes_nothing_below_limits(
         clusters in prop::collection::vec((4_u32..40, 3_u32..9, any::<bool>()), 2..5),
         quota in 8_u32..200,

@@ -5,6 +5,7 @@ use crate::cli::Place;
 const POLICIES: &str = "policies: [{name: one, autoscaler: karpenter}, {name: two, autoscaler: karpenter}]\n";
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn first_line_of_each_command_answers() {
     let place = Place::new();
     let scenario = std::fs::read_to_string(place.path("scenario.yaml")).unwrap();
@@ -44,6 +45,7 @@ fn answered(place: &Place, words: &[&str]) -> String {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn first_line_of_dump_and_price_commands_answers() {
     let place = Place::new();
     let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data");
@@ -76,6 +78,7 @@ fn first_line_of_dump_and_price_commands_answers() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn first_line_of_fleets_and_merges_answers() {
     let place = Place::new();
     let scenario = std::fs::read_to_string(place.path("scenario.yaml")).unwrap();

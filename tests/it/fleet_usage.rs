@@ -232,6 +232,7 @@ fn quotas_show_refused_launches_and_shared_faults() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn init_writes_fleet_that_runs() {
     let place = Place::new();
     let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data");

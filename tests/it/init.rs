@@ -96,6 +96,7 @@ fn fleet_clusters_share_one_schema() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn uncommented_example_policy_runs() {
     let place = Place::new();
     let (_, err, code) = place.nodecast(&["init", "shop", "--region", "eu-central-1"]);

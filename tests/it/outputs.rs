@@ -199,6 +199,7 @@ fn every_column_is_documented() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn compressed_tables_hold_the_same_bytes() {
     let place = crate::cli::Place::new();
     let run = |out: &str, more: &[&str]| {

@@ -44,6 +44,7 @@ const PLANTED: [&str; 2] = [
 ];
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn planted_savings_are_found_and_exported() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("recommended");
@@ -153,6 +154,7 @@ fn recommendation_is_identical_on_any_thread_count() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn timed_out_recommendation_reports_its_simulations() {
     let text = answered("consolidation,hpa-targets", &PLANTED, &["--budget", "1s", "--simulations", "100000"]);
     let answer: Recommendation = serde_json::from_str(&text).unwrap();
@@ -187,6 +189,7 @@ fn what_cannot_be_asked_is_refused() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn workloads_get_separate_node_pool_when_cheaper() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("recommended");

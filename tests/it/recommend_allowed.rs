@@ -192,6 +192,7 @@ fn choices(levers: &[Lever]) -> Vec<Choice> {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn no_lever_launches_what_is_excluded() {
     let region = Catalog::embedded().unwrap().region("us-east-1").unwrap();
     let pool_kinds = [Kind::Families, Kind::Sizes, Kind::Spot, Kind::Split];

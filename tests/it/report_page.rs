@@ -293,6 +293,7 @@ fn points(data: &Value, chart: &str, curve: usize) -> Vec<(i64, Option<f64>)> {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn thinned_curves_show_nothing_before_it_happens() {
     let mut outcome = large();
     let begins = |k: usize| 900 + 7 * k;
@@ -342,6 +343,7 @@ fn simultaneous_manifests_form_one_decision_row() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn page_of_fifty_services_fits_one_megabyte() {
     let outcome = large();
     let page = html(&outcome);
@@ -516,6 +518,7 @@ fn charges_without_hours_show_a_dash() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn shop_day_has_three_opportunities_with_dollars() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("report");

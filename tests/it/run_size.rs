@@ -43,6 +43,7 @@ fn misses(path: &str) -> Vec<String> {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn forecast_of_fast_scenarios_is_within_factor_two() {
     let paths = FAST.map(|name| format!("{}/scenarios/{name}/scenario.yaml", env!("CARGO_MANIFEST_DIR")));
     let misses: Vec<String> = paths.iter().flat_map(|path| misses(path)).collect();

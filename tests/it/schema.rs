@@ -156,6 +156,7 @@ fn without(scenario: &Json, pointer: &str, key: &str) -> Json {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn schema_examples_cover_every_key() {
     let folder = Folder::new();
     let (mut stated, mut spoilt) = (BTreeSet::new(), BTreeSet::new());
@@ -267,6 +268,7 @@ const SOMETIMES_REQUIRED: [(&str, &str); 20] = [
 ];
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn schema_required_keys_and_defaults_are_correct() {
     let folder = Folder::new();
     let mut other = Vec::new();

@@ -263,6 +263,7 @@ fn pods_fitting_no_type_warn_before_run() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn no_line_is_wider_than_the_terminal() {
     let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/black-friday/scenario.yaml");
     let (scenario, _) = nodecast::scenario::load(&scenario).unwrap_or_else(|error| panic!("{}", error.render()));
