@@ -39,6 +39,8 @@ WORDS = [
     "3",
 ]
 SHARDS = 6
+# Two policies of the scenario, for a fleet.
+POLICIES = "flexible,narrow"
 # A dead node is found after seconds, not after the usual half minute.
 HEALTH = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 1000, "health_check_failure_threshold": 5}
 HEAD = {"num_cpus": 1, "node_ip_address": "127.0.0.1", "include_dashboard": False, "_system_config": HEALTH}
@@ -97,6 +99,11 @@ def main() -> int:
             results.append(("a bad question is refused", False))
         except ray.exceptions.RayTaskError as error:
             results.append(("a bad question is refused", "no-such-key" in str(error)))
+        fleet = "fleet: two\nclusters: [{ name: east, scenario: scenario.yaml }, { name: west, scenario: scenario.yaml }]\n"
+        pathlib.Path(SCENARIO, "fleet.yaml").write_text(fleet)
+        policies = ["--policies", POLICIES, "--replications", "2", "--duration", "1h"]
+        code = nodecast_ray.run(program, ["compare", f"{SCENARIO}/fleet.yaml", *policies], 2, ["--quiet"])
+        results.append(("a fleet is compared in shards", code == 0))
         ray.shutdown()
         cluster.shutdown()
         os.chdir("/")

@@ -85,15 +85,14 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     if compared.is_whole { Ok(()) } else { Err(Failure::silent(Failure::INTERRUPTED)) }
 }
 
-/// Compares the policies of a fleet; its answer is a table, without a directory.
+/// Compares the policies of a fleet; its answer is a table. Only a part of it goes to a directory.
 fn compare_fleet(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
     let request = &arguments.request;
     fleet::reject_options(&[
         ("--set", arguments.edits.has_set()),
-        ("--shard", arguments.parts.shard.is_some()),
         ("--precision", arguments.precision.is_some()),
         ("--until-sure", arguments.until_sure.is_some()),
-        ("--out", arguments.out.is_some()),
+        ("--out", arguments.out.is_some() && arguments.parts.shard.is_none()),
     ])?;
     let file = fleet::Request {
         file: request.scenario.clone(),
@@ -103,7 +102,8 @@ fn compare_fleet(arguments: &Arguments, console: &mut Console<'_>) -> Result<(),
         pricing_data: request.pricing_data.clone(),
     };
     let asked = (request.policies.as_slice(), request.replications);
-    super::fleet::compare(&file, asked, (arguments.format, &arguments.common), console)
+    let part = (arguments.parts.shard, arguments.out.as_deref());
+    super::fleet::compare(&file, asked, part, (arguments.format, &arguments.common), console)
 }
 
 /// Writes the report on as many threads as are asked for, and prints the answer.

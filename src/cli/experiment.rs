@@ -1,13 +1,13 @@
 //! What the subcommands that run many simulations have in common: options, threads, parts, and where output goes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::Console;
 use crate::domain::SimDuration;
 use crate::domain::words::counted;
 use crate::experiment::points::{Cell, Point, ProgressObserver};
-use crate::experiment::question::Part;
+use crate::experiment::question::{Answer, Part};
 use crate::experiment::{Question, Shard};
 use crate::program::simulations::{self, One};
 use crate::program::{Audience, Failure};
@@ -67,8 +67,13 @@ enum ShardError {
 }
 
 impl ShardArgument {
+    /// The shard, its number taken from the environment of this process where that is asked for.
+    pub(super) fn from_environment(self) -> Result<Shard, Failure> {
+        self.resolve(|name| std::env::var(name).ok())
+    }
+
     /// The shard, its number taken from the environment where that is asked for.
-    pub(super) fn resolve(self, variable: impl Fn(&str) -> Option<String>) -> Result<Shard, Failure> {
+    fn resolve(self, variable: impl Fn(&str) -> Option<String>) -> Result<Shard, Failure> {
         let count = self.count;
         if let Some(number) = self.number {
             return Ok(Shard { number, count });
@@ -161,19 +166,24 @@ pub(super) fn run_part(
     scenario: &Scenario,
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
-    let shard = shard.resolve(|name| std::env::var(name).ok())?;
+    let shard = shard.from_environment()?;
     let plan = question.plan();
     let cells = shard.cells(&plan);
     let points = simulate(&cells, &[], one, common, console)?;
-    let of_scenario = || Path::new("reports").join(format!("{}-parts", scenario.name));
-    write_part(question, shard, points, &out.map_or_else(of_scenario, Path::to_owned), console)
+    let out = out.map_or_else(|| parts_directory(&scenario.name), Path::to_owned);
+    write_part(question, shard, points, &out, console)
+}
+
+/// The directory of parts of a scenario or fleet.
+pub(super) fn parts_directory(name: &str) -> PathBuf {
+    Path::new("reports").join(format!("{name}-parts"))
 }
 
 /// Writes a part into the directory `out` and says where.
-fn write_part(
+pub(super) fn write_part<A: Answer>(
     question: Question,
     shard: Shard,
-    points: Vec<(usize, Point)>,
+    points: Vec<(usize, A)>,
     out: &Path,
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use super::console::Stop;
-use super::experiment::{Common, write_whole};
+use super::experiment::{Common, ShardArgument, parts_directory, write_part, write_whole};
 use super::{Console, Format};
 use crate::domain::words::counted;
 use crate::experiment::statistics::Estimate;
 use crate::program::Failure;
-use crate::program::fleet::comparison::{self, FleetComparison, PolicyResult};
+use crate::program::fleet::comparison::{FleetCompare, FleetComparison, FleetPoint, PolicyResult};
 use crate::program::fleet::{Audience, Fleet, Request, begin, reject_fleet_options};
 use crate::report::columns::printed;
 use crate::report::figure::Figure;
@@ -148,18 +148,37 @@ pub(super) fn recommend(
     }
 }
 
-/// Compares policies of a fleet, and prints the differences.
+/// Compares policies of a fleet, and prints the differences; with a shard, runs its simulations and writes them as a part.
 pub(super) fn compare(
     request: &Request,
-    asked: (&[String], Option<u32>),
+    (policies, replications): (&[String], Option<u32>),
+    (shard, out): (Option<ShardArgument>, Option<&Path>),
     (format, common): (Format, &Common),
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
-    let answer = comparison::compare(request, asked, common.threads, &Watch(Stop::on_interrupt()))?;
+    let compare = FleetCompare::load(request, policies, replications)?;
+    let watch = Watch(Stop::on_interrupt());
+    if let Some(shard) = shard {
+        let shard = shard.from_environment()?;
+        let points = compare.points(Some(shard), common.threads, &watch)?;
+        let out = out.map_or_else(|| parts_directory(compare.name()), Path::to_owned);
+        return write_part(compare.question, shard, points, &out, console);
+    }
+    let points: Vec<FleetPoint> =
+        compare.points(None, common.threads, &watch)?.into_iter().map(|(_, point)| point).collect();
+    print_comparison(&compare.answer(&points)?, format, console)
+}
+
+/// Prints the comparison of a fleet.
+pub(super) fn print_comparison(
+    answer: &FleetComparison,
+    format: Format,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
     match format {
-        Format::Table => console.verdicts(&comparison_text(&answer, console.width())),
+        Format::Table => console.verdicts(&comparison_text(answer, console.width())),
         Format::Json => {
-            let json = serde_json::to_string_pretty(&answer).map_err(Failure::of_report)? + "\n";
+            let json = serde_json::to_string_pretty(answer).map_err(Failure::of_report)? + "\n";
             console.document(&json)
         }
     }

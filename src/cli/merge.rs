@@ -5,9 +5,13 @@ use std::path::PathBuf;
 use super::{Console, Format, compare};
 use crate::domain::words::refusal;
 use crate::experiment::inspection::inputs;
-use crate::experiment::question::{Kind, Part, merge};
+use crate::experiment::points::Point;
+use crate::experiment::question::{Kind, MergeError, Question, merge};
 use crate::program::compare::{Compare, begin, output_directory};
+use crate::program::fleet::comparison::{FleetCompare, FleetPoint};
+use crate::program::fleet::reject_options;
 use crate::program::{Failure, Prices, edits};
+use crate::report::summary::InputSummary;
 
 /// Merge `--shard` outputs into one report, byte-identical to a single-machine run
 ///
@@ -45,44 +49,73 @@ enum PartError {
     Changed { scenario: String, file: String },
 }
 
+/// What parts of every kind have.
+#[derive(serde::Deserialize)]
+struct AnyPart {
+    question: Question,
+}
+
+/// The parts in files, each with the name of its file.
+fn parsed<P: serde::de::DeserializeOwned>(texts: &[(String, String)]) -> Result<Vec<(String, P)>, Failure> {
+    let one = |(file, text): &(String, String)| match serde_json::from_str(text) {
+        Ok(part) => Ok((file.clone(), part)),
+        Err(reason) => Err(Failure::bad_input(PartError::Malformed { file: file.clone(), reason })),
+    };
+    texts.iter().map(one).collect()
+}
+
+/// Refuses input that has changed since the question was asked.
+fn check_unchanged(question: &Question, now: &[InputSummary]) -> Result<(), Failure> {
+    if now == question.inputs {
+        return Ok(());
+    }
+    let changed = now.iter().find(|input| !question.inputs.contains(input));
+    let file = changed.map_or_else(|| question.scenario.clone(), |input| input.path.clone());
+    Err(Failure::bad_input(PartError::Changed { scenario: question.scenario.clone(), file }))
+}
+
 /// Merges and reports.
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
-    let mut parts = Vec::new();
-    for path in &arguments.parts {
+    let read = |path: &PathBuf| {
         let file = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|reason| Failure::bad_input(PartError::Unreadable { file: file.clone(), reason }))?;
-        let part: Part = serde_json::from_str(&text)
-            .map_err(|reason| Failure::bad_input(PartError::Malformed { file: file.clone(), reason }))?;
-        parts.push((file, part));
+        match std::fs::read_to_string(path) {
+            Ok(text) => Ok((file, text)),
+            Err(reason) => Err(Failure::bad_input(PartError::Unreadable { file, reason })),
+        }
+    };
+    let texts = arguments.parts.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let kinds: Vec<(String, AnyPart)> = parsed(&texts)?;
+    let is_fleet = |(_, part): &(String, AnyPart)| part.question.kind == Kind::FleetCompare;
+    if let Some((file, _)) = kinds.iter().find(|part| is_fleet(part) != is_fleet(&kinds[0])) {
+        let (file, first) = (file.clone(), kinds[0].0.clone());
+        return Err(Failure::bad_input(MergeError::OtherQuestion { file, first }));
     }
-    let (question, points) = merge(parts).map_err(Failure::bad_input)?;
+    if kinds.iter().any(is_fleet) {
+        return merge_fleet(arguments, &texts, console);
+    }
+    let (question, points) = merge::<Point>(parsed(&texts)?).map_err(Failure::bad_input)?;
     let prices = Prices::open(question.pricing_data.as_deref().map(std::path::Path::new))?;
     let catalog = prices.catalog();
     let path = std::path::Path::new(&question.scenario);
     // A sweep loads each of its settings itself.
     let (scenario, warnings) = edits::load(path, catalog, &edits::of_question(&question)?)?;
-    let now = inputs(&scenario);
-    if now != question.inputs {
-        let changed = now.iter().find(|input| !question.inputs.contains(input));
-        let file = changed.map_or_else(|| question.scenario.clone(), |input| input.path.clone());
-        return Err(Failure::bad_input(PartError::Changed { scenario: question.scenario, file }));
-    }
+    check_unchanged(&question, &inputs(&scenario))?;
     let output = (arguments.format, arguments.wide, arguments.quiet);
-    match question.kind {
-        Kind::Compare => {
-            let out = arguments.out.clone().unwrap_or_else(|| output_directory(&scenario));
-            let directory = begin(&out)?;
-            let compared = Compare::merged(question, (scenario, &warnings), prices, points)?;
-            compare::conclude(&compared, (directory, &out), output, None, console)
-        }
-        Kind::Sweep => super::sweep::conclude_merged(
-            question,
-            scenario,
-            prices,
-            points,
-            (arguments.out.as_deref(), output),
-            console,
-        ),
+    if question.kind == Kind::Sweep {
+        let to = (arguments.out.as_deref(), output);
+        return super::sweep::conclude_merged(question, scenario, prices, points, to, console);
     }
+    let out = arguments.out.clone().unwrap_or_else(|| output_directory(&scenario));
+    let directory = begin(&out)?;
+    let compared = Compare::merged(question, (scenario, &warnings), prices, points)?;
+    compare::conclude(&compared, (directory, &out), output, None, console)
+}
+
+/// Merges the comparison of a fleet, whose answer is a table.
+fn merge_fleet(arguments: &Arguments, texts: &[(String, String)], console: &mut Console<'_>) -> Result<(), Failure> {
+    reject_options(&[("--out", arguments.out.is_some())])?;
+    let (question, points) = merge::<FleetPoint>(parsed(texts)?).map_err(Failure::bad_input)?;
+    let compare = FleetCompare::reload(&question)?;
+    check_unchanged(&question, &compare.question.inputs)?;
+    super::fleet::print_comparison(&compare.answer(&points)?, arguments.format, console)
 }

@@ -225,12 +225,10 @@ fn question(request: &Request, scenario: &Scenario) -> Result<Question, Failure>
     if policies.is_empty() {
         policies.extend(scenario.policies.iter().map(|policy| policy.name.clone()));
     }
-    for (position, name) in policies.iter().enumerate() {
+    for name in &policies {
         scenario.for_policy(Some(name))?;
-        if policies[..position].contains(name) {
-            return Err(Failure::bad_input(NamedTwice(name.clone())));
-        }
     }
+    check_named_once(&policies)?;
     Ok(Question {
         kind: Kind::Compare,
         scenario: recorded_path(&request.scenario)?,
@@ -244,6 +242,12 @@ fn question(request: &Request, scenario: &Scenario) -> Result<Question, Failure>
         latency: None,
         duration: None,
     })
+}
+
+/// Refuses a policy that is listed twice.
+pub(super) fn check_named_once(policies: &[String]) -> Result<(), Failure> {
+    let twice = policies.iter().enumerate().find(|(position, name)| policies[..*position].contains(name));
+    twice.map_or(Ok(()), |(_, name)| Err(Failure::bad_input(NamedTwice(name.clone()))))
 }
 
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]

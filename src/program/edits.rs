@@ -100,7 +100,7 @@ pub fn said_once(duration: Option<SimDuration>, set: &[String], axes: &[Axis]) -
 /// If one of the changes has not the form of a path with a value.
 pub fn of_question(question: &Question) -> Result<Vec<Edit>, ScenarioError> {
     match question.kind {
-        Kind::Compare => question.settings.first().map_or_else(|| Ok(Vec::new()), of_setting),
+        Kind::Compare | Kind::FleetCompare => question.settings.first().map_or_else(|| Ok(Vec::new()), of_setting),
         Kind::Sweep => question.duration.iter().map(|duration| Edit::new(DURATION, duration)).collect(),
     }
 }

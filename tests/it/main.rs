@@ -55,6 +55,7 @@ mod fidelity;
 mod first_lines;
 mod first_tutorial;
 mod fleet;
+mod fleet_parts;
 mod fleet_usage;
 mod fourth_tutorial;
 mod gallery;

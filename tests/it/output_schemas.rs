@@ -65,7 +65,8 @@ fn assert_valid(name: &str, text: &str) {
     assert!(found.is_none(), "{name}{}", found.unwrap_or_default());
 }
 
-const POLICIES: &str = "policies: [{name: one, autoscaler: karpenter}, {name: two, autoscaler: karpenter}]\n";
+pub(crate) const POLICIES: &str =
+    "policies: [{name: one, autoscaler: karpenter}, {name: two, autoscaler: karpenter}]\n";
 const FLEET: &str = "fleet: pair\nduration: 10m\nstart: 2026-11-27T00:00:00Z\n\
                      clusters: [{name: east, scenario: both.yaml}, {name: west, scenario: both.yaml}]\n";
 
@@ -120,6 +121,7 @@ const TYPES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/aws/instanc
 const SUITE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios/packing");
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn schemas_know_every_key_of_outputs() {
     let place = Place::new();
     let scenario = fs::read_to_string(place.path("scenario.yaml")).unwrap();
@@ -142,6 +144,7 @@ fn schemas_know_every_key_of_outputs() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn schemas_accept_answers_about_shipped_files() {
     for (name, words) in SHIPPED {
         let (out, err, code) = nodecast(&[words, &["--format", "json"][..]].concat());

@@ -37,6 +37,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use nodecast_model::domain::{HourlyRate, SimDuration, Symbol};
 use nodecast_model::text::error::Place;
+use nodecast_settings::InputFile;
 
 pub use nodecast_commitments::{FocusVersion, Sharing, UnusedRule};
 
@@ -90,6 +91,8 @@ pub struct Fleet {
     /// Usage outside the clusters that competes for the same plans.
     pub other_usage: Option<PathBuf>,
     other_usage_place: Option<Place>,
+    /// Hash of the file.
+    input: InputFile,
 }
 
 /// An account.

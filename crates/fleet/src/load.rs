@@ -11,7 +11,7 @@ use nodecast_model::domain::{SimDuration, Symbol};
 use nodecast_model::text::error::{InputError, Place, Warning};
 use nodecast_prices::Catalog;
 use nodecast_scenario::{Edit, Limits};
-use nodecast_settings::Scenario;
+use nodecast_settings::{InputFile, Scenario};
 
 use crate::faults::ZONE;
 use crate::places::Read;
@@ -33,6 +33,8 @@ pub struct LoadedFleet {
     pub start: Timestamp,
     /// Usage outside the clusters, by account.
     pub other_usage: Vec<(Bearer, ClusterUsage)>,
+    /// Every file that was read. Those of a scenario follow the name of its cluster.
+    pub inputs: Vec<InputFile>,
 }
 
 /// One cluster.
@@ -98,9 +100,21 @@ pub fn load(path: &Path, catalog: &Catalog, overrides: &Overrides) -> Result<Loa
     warnings.extend(checks::plans(&fleet, &clusters, catalog));
     let first = &clusters[0].scenario;
     let (seed, start) = (fleet.seed.unwrap_or(first.seed), first.start);
-    let (other_usage, warning) = other_usage::load(&fleet, (start, first.duration), catalog)?;
-    warnings.extend(warning);
-    Ok(LoadedFleet { fleet, clusters, warnings, seed, start, other_usage })
+    let other = other_usage::load(&fleet, (start, first.duration), catalog)?;
+    warnings.extend(other.warning);
+    let inputs = inputs(&fleet, &clusters, other.input);
+    Ok(LoadedFleet { fleet, clusters, warnings, seed, start, other_usage: other.usage, inputs })
+}
+
+/// The files of a fleet, those of several copies once.
+fn inputs(fleet: &Fleet, clusters: &[LoadedCluster], other_usage: Option<InputFile>) -> Vec<InputFile> {
+    let first_copies = clusters.iter().filter(|cluster| cluster.copy == 1);
+    let of_cluster = |cluster: &LoadedCluster| {
+        let entry = fleet.clusters[cluster.entry].name.clone();
+        let files: Vec<InputFile> = cluster.scenario.inputs.iter().chain(&cluster.scenario.prices).cloned().collect();
+        files.into_iter().map(move |file| InputFile { path: format!("{entry}: {}", file.path), ..file })
+    };
+    std::iter::once(fleet.input.clone()).chain(other_usage).chain(first_copies.flat_map(of_cluster)).collect()
 }
 
 /// Gives every cluster this policy whose scenario has it.

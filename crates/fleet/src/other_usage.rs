@@ -10,6 +10,7 @@ use nodecast_model::domain::{HourlyRate, SimDuration, SimTime, Symbol};
 use nodecast_model::text::error::{InputError, Place, Warning, listed};
 use nodecast_model::text::source::{Limits, Source};
 use nodecast_prices::{Catalog, CatalogError};
+use nodecast_settings::InputFile;
 use nodecast_settings::lints::fleet as lints;
 
 use crate::Fleet;
@@ -29,13 +30,18 @@ const PLATFORMS: [Platform; 4] = [Platform::Linux, Platform::Windows, Platform::
 /// Usage outside clusters, by account.
 pub(crate) type OtherUsage = Vec<(Bearer, ClusterUsage)>;
 
+/// The usage in a file.
+#[derive(Default)]
+pub(crate) struct Loaded {
+    pub usage: OtherUsage,
+    /// The file; `None` if the fleet names none.
+    pub input: Option<InputFile>,
+    pub warning: Option<Warning>,
+}
+
 /// Reads the file of a fleet that runs for `duration` from `start`; nothing if it names none.
-pub(crate) fn load(
-    fleet: &Fleet,
-    (start, duration): (Timestamp, SimDuration),
-    catalog: &Catalog,
-) -> Read<(OtherUsage, Option<Warning>)> {
-    let Some(path) = &fleet.other_usage else { return Ok((Vec::new(), None)) };
+pub(crate) fn load(fleet: &Fleet, (start, duration): (Timestamp, SimDuration), catalog: &Catalog) -> Read<Loaded> {
+    let Some(path) = &fleet.other_usage else { return Ok(Loaded::default()) };
     let source = nodecast_scenario::source::load(path, path.display().to_string(), &Limits::default());
     let source = source.map_err(|error| match error.place() {
         Some(_) => error,
@@ -65,7 +71,7 @@ pub(crate) fn load(
         Warning::from_lint(&lints::USAGE_OUTSIDE_RUN, message)
             .help(format!("the run is from {start} for {duration}: correct `hour`, `start`, or `duration`"))
     });
-    Ok((usage, warning))
+    Ok(Loaded { usage, input: Some(nodecast_scenario::source::input_file(&source)), warning })
 }
 
 /// A row with its place in the file.

@@ -120,6 +120,7 @@ pub fn read(path: &Path, catalog: &Catalog) -> Result<(Fleet, Vec<Warning>), Inp
         faults,
         other_usage,
         other_usage_place,
+        input: nodecast_scenario::source::input_file(&source),
     };
     warn_of_owners(&fleet, &mut reader, root);
     Ok((fleet, reader.into_warnings()))

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 pub use nodecast_model::text::source::{Limits, Source};
+use nodecast_settings::InputFile;
 use sha2::{Digest, Sha256};
 
 use super::error::{Place, ScenarioError, nearest};
@@ -61,6 +62,11 @@ pub fn load_argument(path: &Path, limits: &Limits) -> Result<Source, ScenarioErr
         return load(Path::new("/dev/stdin"), "standard input", limits);
     }
     load(path, path.display().to_string(), limits)
+}
+
+/// A file with its hash.
+pub fn input_file(source: &Source) -> InputFile {
+    InputFile { path: source.name.clone(), sha256: sha256_hex(source.text.as_bytes()) }
 }
 
 /// SHA-256 of `bytes`, in hexadecimal.

@@ -103,8 +103,7 @@ pub fn inspect(scenario: &Scenario, catalog: &Catalog) -> Result<(Inspection, Ca
 
 /// The files that a scenario consists of, the scenario itself first, and the tables of prices that are not the built-in ones.
 pub fn inputs(scenario: &Scenario) -> Vec<InputSummary> {
-    let inputs = scenario.inputs.iter().chain(&scenario.prices);
-    inputs.map(|input| InputSummary { path: input.path.clone(), sha256: input.sha256.clone() }).collect()
+    scenario.inputs.iter().chain(&scenario.prices).map(InputSummary::from).collect()
 }
 
 /// Warnings of [`inspect`] alone, without a rehearsal of any run.

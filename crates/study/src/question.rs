@@ -18,7 +18,7 @@ const SCHEMA_VERSION: u32 = 3;
 /// What an experiment asks.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Question {
-    /// `compare` or `sweep`.
+    /// Which command asks.
     pub kind: Kind,
     /// The scenario file, as it was named.
     pub scenario: String,
@@ -52,6 +52,8 @@ pub enum Kind {
     Compare,
     /// Settings against each other.
     Sweep,
+    /// Policies of a fleet against each other.
+    FleetCompare,
 }
 
 /// The most simulations that parts are put together of.
@@ -90,10 +92,32 @@ impl Shard {
     }
 }
 
+/// The answer of one simulation, as parts hold it.
+pub trait Answer: Clone + PartialEq + Serialize {
+    /// How many figures it has.
+    const FIGURES: usize;
+    /// Setting, policy, and seed of its cell.
+    fn cell(&self) -> (usize, &str, u64);
+    /// What is wrong with its figures, if anything is.
+    fn damage(&self) -> Option<String>;
+}
+
+impl Answer for Point {
+    const FIGURES: usize = FIGURES.len();
+
+    fn cell(&self) -> (usize, &str, u64) {
+        (self.setting, &self.policy, self.seed)
+    }
+
+    fn damage(&self) -> Option<String> {
+        figures_damage(self)
+    }
+}
+
 /// Some of the points of an experiment.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Part {
+pub struct Part<A = Point> {
     /// Version of this form.
     pub schema_version: u32,
     /// `nodecast`.
@@ -107,7 +131,7 @@ pub struct Part {
     /// How many figures each point has.
     pub figures: usize,
     /// Points with the numbers of their cells.
-    pub points: Vec<(usize, Point)>,
+    pub points: Vec<(usize, A)>,
     /// SHA-256 of the part as it is written with nothing here, in hexadecimal.
     pub sha256: String,
 }
@@ -170,16 +194,16 @@ pub enum MergeError {
     },
 }
 
-impl Part {
+impl<A: Answer> Part<A> {
     /// The part `shard` of the answer to `question`.
-    pub fn new(question: Question, shard: Shard, points: Vec<(usize, Point)>) -> Self {
+    pub fn new(question: Question, shard: Shard, points: Vec<(usize, A)>) -> Self {
         let mut part = Self {
             schema_version: SCHEMA_VERSION,
             program: PROGRAM.to_owned(),
             program_version: env!("CARGO_PKG_VERSION").to_owned(),
             question,
             shard,
-            figures: FIGURES.len(),
+            figures: A::FIGURES,
             points,
             sha256: String::new(),
         };
@@ -197,8 +221,8 @@ impl Part {
 
     /// What shows that the part is not as it was written, if anything does.
     fn damage(&self) -> Option<String> {
-        if self.figures != FIGURES.len() {
-            return Some(format!("it has {} figures a simulation, and there are {}", self.figures, FIGURES.len()));
+        if self.figures != A::FIGURES {
+            return Some(format!("it has {} figures a simulation, and there are {}", self.figures, A::FIGURES));
         }
         // A part of a hostile hand may ask for more than there is memory.
         let simulations = self.question.simulations();
@@ -211,11 +235,11 @@ impl Part {
             let Some(cell) = cells.get(*index) else {
                 return Some(format!("it has a simulation {index}, and there are {}", cells.len()));
             };
-            if (cell.setting, cell.policy, cell.seed) != (point.setting, point.policy.as_str(), point.seed) {
+            if (cell.setting, cell.policy, cell.seed) != point.cell() {
                 return Some(format!("simulation {index} is of another policy, seed or setting"));
             }
-            if let Some(reason) = figures_damage(point) {
-                return Some(format!("policy {}, seed {}: {reason}", point.policy, point.seed));
+            if let Some(reason) = point.damage() {
+                return Some(format!("policy {}, seed {}: {reason}", cell.policy, cell.seed));
             }
         }
         (self.sha256 != self.checksum()).then(|| "its checksum is another".to_owned())
@@ -228,7 +252,7 @@ impl Part {
 }
 
 /// More than any cluster costs or holds, in any unit; beyond it sums would no longer be numbers.
-const FIGURE_MAX: f64 = 1e15;
+pub const FIGURE_MAX: f64 = 1e15;
 
 /// What is wrong with the figures of a simulation, if anything is.
 fn figures_damage(point: &Point) -> Option<String> {
@@ -249,12 +273,12 @@ fn figures_damage(point: &Point) -> Option<String> {
 ///
 /// # Errors
 /// If they do not belong together or do not make a whole.
-pub fn merge(parts: Vec<(String, Part)>) -> Result<(Question, Vec<Point>), MergeError> {
+pub fn merge<A: Answer>(parts: Vec<(String, Part<A>)>) -> Result<(Question, Vec<A>), MergeError> {
     let Some((first, question)) = parts.first().map(|(file, part)| (file.clone(), part.question.clone())) else {
         return Err(MergeError::Nothing);
     };
     let ours = (SCHEMA_VERSION, PROGRAM, env!("CARGO_PKG_VERSION"));
-    let mut points: BTreeMap<usize, Point> = BTreeMap::new();
+    let mut points: BTreeMap<usize, A> = BTreeMap::new();
     let mut count = 1;
     for (file, part) in parts {
         if (part.schema_version, part.program.as_str(), part.program_version.as_str()) != ours {
@@ -275,7 +299,8 @@ pub fn merge(parts: Vec<(String, Part)>) -> Result<(Question, Vec<Point>), Merge
         for (index, point) in part.points {
             match points.get(&index) {
                 Some(known) if *known != point => {
-                    return Err(MergeError::Contradiction { policy: point.policy, seed: point.seed });
+                    let (_, policy, seed) = point.cell();
+                    return Err(MergeError::Contradiction { policy: policy.to_owned(), seed });
                 }
                 Some(_) => {}
                 None => {
@@ -377,7 +402,7 @@ mod tests {
     fn what_is_missing_is_named() {
         let error = merge(vec![part(1), part(3)]).unwrap_err();
         assert_eq!(error.to_string(), "3 of 8 simulations are in no part: see shard 2/3");
-        assert_eq!(merge(Vec::new()).unwrap_err(), MergeError::Nothing);
+        assert_eq!(merge::<Point>(Vec::new()).unwrap_err(), MergeError::Nothing);
         let mut other = part(2);
         other.1.question.replications = 5;
         other.1.sha256 = other.1.checksum();

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Share;
 use crate::domain::SimDuration;
-use nodecast_settings::Calibrated;
+use nodecast_settings::{Calibrated, InputFile};
 use nodecast_world::outcome::About;
 
 /// What was simulated.
@@ -63,6 +63,12 @@ pub struct InputSummary {
     pub path: String,
     /// SHA-256 in hexadecimal.
     pub sha256: String,
+}
+
+impl From<&InputFile> for InputSummary {
+    fn from(input: &InputFile) -> Self {
+        Self { path: input.path.clone(), sha256: input.sha256.clone() }
+    }
 }
 
 pub(super) fn summary(about: &About, currency: &str, assumption_costs: Vec<Option<Share>>) -> AboutSummary {
