@@ -2,11 +2,14 @@
 //!
 //! Must not: describe a key. Shapes come from the types that are serialised, meanings from docs/outputs.md.
 
+mod descriptions;
+mod reference;
+
 use nodecast_observed::observation::About as Observation;
 use nodecast_observed::prometheus::QueryList;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::experiment::Comparison;
 use crate::experiment::backtest::Answer as Backtest;
@@ -23,49 +26,58 @@ use crate::report::drain::DrainAnswer;
 use crate::report::pack::{Baseline as PackBaseline, PackAnswer, SuiteAnswer};
 use crate::report::pricing::{ImportRecord, PriceList, TypeSheet};
 
-/// The reference of outputs, which has the meaning of each key.
-const REFERENCE: &str = include_str!("../../docs/outputs.md");
-
 /// A JSON document.
 struct Output {
     name: &'static str,
     /// Where it is found.
     title: &'static str,
-    /// Heading in the reference whose tables describe the keys; empty if it has none.
-    section: &'static str,
+    /// Headings in the reference whose tables describe the keys, the most specific first.
+    sections: &'static [&'static str],
     shape: fn() -> Schema,
 }
 
-const fn output<T: JsonSchema>(name: &'static str, title: &'static str, section: &'static str) -> Output {
-    Output { name, title, section, shape: shape::<T> }
+const fn output<T: JsonSchema>(name: &'static str, title: &'static str, sections: &'static [&'static str]) -> Output {
+    Output { name, title, sections, shape: shape::<T> }
 }
 
 const OUTPUTS: &[Output] = &[
-    output::<Summary>("summary", "summary.json of nodecast run", "summary.json"),
-    output::<Comparison>("comparison", "comparison.json of nodecast compare; nodecast diff", "comparison.json"),
-    output::<Sweep>("sweep", "sweep.json of nodecast sweep", "sweep.json"),
-    output::<Recommendation>("recommend", "nodecast recommend", ""),
-    output::<RightSizing>("rightsize", "nodecast rightsize", ""),
-    output::<Backtest>("backtest", "backtest.json of nodecast backtest", "backtest.json"),
-    output::<super::calibrate::Answer<'static>>("calibrate", "nodecast calibrate", "calibrate --format json"),
-    output::<Vec<Movement>>("check", "nodecast check", ""),
-    output::<Baseline>("baseline", "baseline of nodecast check --update", ""),
-    output::<Explanation>("explain", "nodecast explain of a scenario", "explain --format json"),
-    output::<StandingExplanation>("explain-cluster", "nodecast explain of a dump", "explain --format json"),
-    output::<PackAnswer>("pack", "nodecast pack", "pack --format json"),
-    output::<SuiteAnswer>("pack-suite", "nodecast pack --suite", "pack --suite --format json"),
-    output::<PackBaseline>("pack-baseline", "baseline of nodecast pack --suite", ""),
-    output::<DrainAnswer>("drain", "nodecast drain", "drain --format json"),
-    output::<TypeSheet>("pricing-show", "nodecast pricing show", "pricing show --format json"),
-    output::<PriceList>("pricing-list", "nodecast pricing list", "pricing list --format json"),
-    output::<ImportRecord<'static>>("pricing-import", "import.json of nodecast pricing import", "import.json"),
-    output::<Observation>("observe", "observation.json of nodecast observe", ""),
-    output::<QueryList>("observe-queries", "nodecast observe queries", ""),
-    output::<Vec<super::validate::Finding>>("validate", "nodecast validate", ""),
-    output::<nodecast_fleet::FleetSummary>("fleet", "fleet.json of nodecast run with a fleet", "fleet.json"),
-    output::<FleetComparison>("fleet-comparison", "nodecast compare with a fleet", ""),
-    output::<nodecast_fleet::recommend::FleetRecommendation>("fleet-recommend", "nodecast recommend with a fleet", ""),
-    output::<Failed>("error", "error of any command with --format json", ""),
+    output::<Summary>("summary", "summary.json of nodecast run", &["summary.json"]),
+    output::<Comparison>("comparison", "comparison.json of nodecast compare; nodecast diff", &["comparison.json"]),
+    output::<Sweep>("sweep", "sweep.json of nodecast sweep", &["sweep.json"]),
+    output::<Recommendation>("recommend", "nodecast recommend", &["recommend --format json"]),
+    output::<RightSizing>("rightsize", "nodecast rightsize", &["rightsize --format json"]),
+    output::<Backtest>("backtest", "backtest.json of nodecast backtest", &["backtest.json"]),
+    output::<super::calibrate::Answer<'static>>("calibrate", "nodecast calibrate", &["calibrate --format json"]),
+    output::<Vec<Movement>>("check", "nodecast check", &["check --format json"]),
+    output::<Baseline>("baseline", "baseline of nodecast check --update", &["Baseline"]),
+    output::<Explanation>("explain", "nodecast explain of a scenario", &["explain --format json"]),
+    output::<StandingExplanation>(
+        "explain-cluster",
+        "nodecast explain of a dump",
+        &["explain CLUSTER --format json", "explain --format json"],
+    ),
+    output::<PackAnswer>("pack", "nodecast pack", &["pack --format json"]),
+    output::<SuiteAnswer>("pack-suite", "nodecast pack --suite", &["pack --suite --format json"]),
+    output::<PackBaseline>("pack-baseline", "baseline of nodecast pack --suite", &["pack --suite --write-baseline"]),
+    output::<DrainAnswer>("drain", "nodecast drain", &["drain --format json"]),
+    output::<TypeSheet>("pricing-show", "nodecast pricing show", &["pricing show --format json"]),
+    output::<PriceList>("pricing-list", "nodecast pricing list", &["pricing list --format json"]),
+    output::<ImportRecord<'static>>("pricing-import", "import.json of nodecast pricing import", &["import.json"]),
+    output::<Observation>("observe", "observation.json of nodecast observe", &["Contents of an observation"]),
+    output::<QueryList>("observe-queries", "nodecast observe queries", &["observe queries --format json"]),
+    output::<Vec<super::validate::Finding>>("validate", "nodecast validate", &["validate --format json"]),
+    output::<nodecast_fleet::FleetSummary>("fleet", "fleet.json of nodecast run with a fleet", &["fleet.json"]),
+    output::<FleetComparison>(
+        "fleet-comparison",
+        "nodecast compare with a fleet",
+        &["compare --format json of a fleet"],
+    ),
+    output::<nodecast_fleet::recommend::FleetRecommendation>(
+        "fleet-recommend",
+        "nodecast recommend with a fleet",
+        &["recommend --format json of a fleet"],
+    ),
+    output::<Failed>("error", "error of any command with --format json", &["Errors with --format json"]),
 ];
 
 /// Names of the documents, for `schema --outputs NAME`.
@@ -82,9 +94,7 @@ pub(super) fn text(name: &str) -> Option<String> {
 fn schema(output: &Output) -> Value {
     let mut schema = Value::from((output.shape)());
     bare(&mut schema);
-    for (path, meaning) in meanings(output.section) {
-        describe(&mut schema, &path, &meaning);
-    }
+    descriptions::describe(&mut schema, output.sections);
     if let Value::Object(map) = &mut schema {
         map.insert("title".to_owned(), Value::from(format!("nodecast: {}", output.title)));
     }
@@ -113,129 +123,67 @@ fn bare(schema: &mut Value) {
     }
 }
 
-/// Paths of keys in the tables of a section of the reference, each with its meaning.
-fn meanings(section: &str) -> Vec<(Vec<String>, String)> {
-    let Some((_, text)) = REFERENCE.split_once(&format!("\n## {section}\n")) else { return Vec::new() };
-    let text = text.split_once("\n## ").map_or(text, |(text, _)| text);
-    let rows = text.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "));
-    rows.flat_map(|(names, meaning)| paths(names).into_iter().map(|path| (path, unlinked(meaning)))).collect()
-}
-
-/// The paths in the first cell of a row: a name that begins with a dot continues the path before it.
-fn paths(cell: &str) -> Vec<Vec<String>> {
-    let mut all: Vec<Vec<String>> = Vec::new();
-    for name in cell.split('`').skip(1).step_by(2) {
-        let parts = |name: &str| name.split('.').map(str::to_owned).collect::<Vec<_>>();
-        let path = match (name.strip_prefix('.'), all.last()) {
-            (Some(rest), Some(before)) if !rest.starts_with('.') => {
-                let start = &before[..before.len().saturating_sub(1)];
-                [start, &parts(rest)].concat()
-            }
-            _ => parts(name),
-        };
-        all.push(path);
-    }
-    all
-}
-
-/// A text with links replaced by their labels, and without marks of code.
-fn unlinked(text: &str) -> String {
-    let mut plain = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once("](") {
-        let (text, label) = before.rsplit_once('[').unwrap_or((before, ""));
-        plain += text;
-        plain += label;
-        rest = after.split_once(')').map_or("", |(_, after)| after);
-    }
-    (plain + rest).replace('`', "")
-}
-
-/// Gives the key at `path` its meaning, unless it has one.
-fn describe(root: &mut Value, path: &[String], meaning: &str) {
-    let Some((last, parents)) = path.split_last() else { return };
-    let mut place = String::new();
-    for part in parents {
-        let Some(next) = property(root, &place, part) else { return };
-        place = next;
-    }
-    let Some(place) = property(root, &place, last.trim_end_matches("[]")) else { return };
-    let Some(Value::Object(key)) = root.pointer_mut(&place) else { return };
-    // Draft 7 ignores what stands next to a reference.
-    if let Some(reference) = key.remove("$ref") {
-        let mut to = Map::new();
-        to.insert("$ref".to_owned(), reference);
-        key.insert("allOf".to_owned(), Value::Array(vec![Value::Object(to)]));
-    }
-    key.entry("description").or_insert_with(|| Value::from(meaning));
-}
-
-/// The pointer to the schema of a property of the object, or of the items of the list, whose schema is at `place`; `name` ends in `[]` for the
-/// items of the property.
-fn property(root: &Value, place: &str, name: &str) -> Option<String> {
-    let place = resolved(root, place.to_owned());
-    let found = format!("{place}/properties/{}", name.trim_end_matches("[]"));
-    root.pointer(&found)?;
-    if !name.ends_with("[]") {
-        return Some(found);
-    }
-    let list = format!("{}/items", resolved(root, found));
-    root.pointer(&list).map(|_| list)
-}
-
-/// The place to which references and optional values lead from `place`.
-fn resolved(root: &Value, mut place: String) -> String {
-    loop {
-        let schema = root.pointer(&place);
-        if let Some(reference) = schema.and_then(|schema| schema.get("$ref")).and_then(Value::as_str) {
-            place = reference.trim_start_matches('#').to_owned();
-        } else if let Some(either) =
-            ["allOf", "anyOf"].iter().find(|key| schema.is_some_and(|schema| schema.get(**key).is_some()))
-        {
-            place = format!("{place}/{either}/0");
-        } else {
-            return place;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
 
-    use super::{OUTPUTS, meanings, paths, property, schema, unlinked};
+    use super::descriptions::{is_form, keys, places};
+    use super::{OUTPUTS, reference, schema};
 
     #[test]
-    fn continued_names_share_their_path() {
-        let found = paths("`a.b.c`, `.d`, `e[].f`, `.g[]`");
-        let joined: Vec<String> = found.iter().map(|path| path.join(".")).collect();
-        assert_eq!(joined, ["a.b.c", "a.b.d", "e[].f", "e[].g[]"]);
-        assert_eq!(unlinked("of `x[]` by [the error](../a.md#b), and [c](d)"), "of x[] by the error, and c");
+    fn every_key_has_a_description() {
+        for output in OUTPUTS {
+            let schema = schema(output);
+            let is_described =
+                |place: &String| schema.pointer(place).is_some_and(|key| key.get("description").is_some());
+            let missing: Vec<String> = keys(&schema).into_iter().filter(|place| !is_described(place)).collect();
+            assert!(missing.is_empty(), "{}: no row of docs/outputs.md describes {missing:#?}", output.name);
+        }
     }
 
     #[test]
     fn documented_keys_exist_in_schemas() {
         let mut described = 0;
-        for output in OUTPUTS.iter().filter(|output| !output.section.is_empty()) {
+        for output in OUTPUTS {
             let schema = schema(output);
-            let rows = meanings(output.section);
-            assert!(!rows.is_empty(), "{}: no section `{}`", output.name, output.section);
-            // A row can be about a form that several keys have: `...pods[]`, or an estimate.
-            let is_key =
-                |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || "_[]".contains(c));
-            let named = rows.iter().filter(|(path, _)| is_key(&path[0]));
-            let missing: Vec<String> =
-                named.filter(|(path, _)| !exists(&schema, path)).map(|(path, _)| path.join(".")).collect();
-            let allowed = output.name == "explain-cluster" || missing.is_empty();
-            assert!(allowed, "{}: {missing:?}", output.name);
-            described += rows.len();
+            for section in output.sections {
+                let rows = reference::rows(section);
+                assert!(!rows.is_empty(), "{}: no section `{section}`", output.name);
+                // An estimate is a form that several keys have.
+                let is_key = |name: &str| name.chars().all(|c| c.is_ascii_lowercase() || "0123456789_[]".contains(c));
+                let paths = rows.iter().flat_map(|row| &row.paths).filter(|path| is_key(&path[0]));
+                let missing: Vec<String> =
+                    paths.filter(|path| places(&schema, path).is_empty()).map(|path| path.join(".")).collect();
+                let allowed = output.name == "explain-cluster" || missing.is_empty();
+                assert!(allowed, "{}: {missing:?}", output.name);
+                described += rows.len();
+            }
         }
-        assert!(described > 200, "{described}");
+        assert!(described > 300, "{described}");
+        let common = reference::rows(reference::COMMON);
+        assert!(common.iter().flat_map(|row| &row.paths).all(|path| path.len() == 1 && !is_form(path)));
     }
 
-    fn exists(schema: &Value, path: &[String]) -> bool {
-        let mut place = String::new();
-        path.iter().all(|part| property(schema, &place, part).map(|next| place = next).is_some())
+    /// The description of the only key that a path of the reference means.
+    fn description(name: &str, path: &str) -> String {
+        let output = OUTPUTS.iter().find(|output| output.name == name).unwrap();
+        let path: Vec<String> = path.split('.').map(str::to_owned).collect();
+        let schema = schema(output);
+        let found: [String; 1] = places(&schema, &path).try_into().unwrap();
+        let Some(Value::String(text)) = schema.pointer(&format!("{}/description", found[0])) else {
+            panic!("{path:?}")
+        };
+        text.clone()
+    }
+
+    #[test]
+    fn nested_keys_get_their_part_of_a_row() {
+        let part = "ended nodes (nodes)";
+        assert_eq!(description("summary", "churn.replacements[].nodes"), part);
+        assert_eq!(description("check", "tolerance"), "tolerated increase, as a share");
+        assert_eq!(description("explain", "pod.vertical.changes"), "whether the updater changes the pod (changes)");
+        // Several keys have this form; each has a row that says what its amount is of.
+        assert_eq!(description("summary", "cost.idle.amount"), "money");
     }
 
     #[test]
