@@ -145,12 +145,29 @@ fn activemq_counts_unacknowledged_messages() {
 }
 
 #[test]
-fn a_trigger_without_a_queue_is_warned_of() {
-    let outcome = run("2m", "", &format!("{}{}", cluster(1), scaled_object(SQS)), &[]);
-    assert_eq!(
-        outcome.warnings.texts(),
-        ["ScaledObject default/worker: trigger s0-aws-sqs-orders always fails: no entry under `queues` matches it"]
-    );
+fn trigger_without_queue_warns_of_expected_entry() {
+    let trigger = |kind: &str, metadata: &str| format!("  triggers:\n  - {{type: {kind}, metadata: {{{metadata}}}}}\n");
+    let cases = [
+        (SQS.to_owned(), "kind `sqs` and name `orders`"),
+        (
+            trigger("kafka", "bootstrapServers: b, consumerGroup: g, topic: t, lagThreshold: \"5\""),
+            "kind `kafka`, name `t`, and consumer_group `g`",
+        ),
+        (
+            trigger("kafka", "bootstrapServers: b, consumerGroup: g, lagThreshold: \"5\""),
+            "kind `kafka` and consumer_group `g`",
+        ),
+        (trigger("rabbitmq", "queueName: mail, mode: QueueLength, value: \"5\""), "kind `rabbitmq` and name `mail`"),
+        (
+            trigger("rabbitmq", "queueName: \"m.*\", useRegex: \"true\", mode: QueueLength, value: \"5\""),
+            "kind `rabbitmq` and a name that matches `m.*`",
+        ),
+    ];
+    for (spec, expected) in cases {
+        let outcome = run("2m", "", &format!("{}{}", cluster(1), scaled_object(&spec)), &[]);
+        let warning = outcome.warnings.texts().join("\n");
+        assert!(warning.ends_with(&format!(" always fails: no entry under `queues` has {expected}")), "{warning}");
+    }
 }
 
 fn scaled_job(spec: &str) -> String {

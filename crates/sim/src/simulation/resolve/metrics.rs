@@ -103,10 +103,26 @@ fn trigger_reader(trigger: &Trigger, scenario: &Scenario) -> TriggerReader {
                 .filter(|&position| reads_queue(&trigger.source.reads, &scenario.queues[position]))
                 .collect();
             if found.is_empty() {
-                return unreachable("no entry under `queues` matches it".to_owned());
+                return unreachable(format!("no entry under `queues` has {}", expected_queue(&trigger.source.reads)));
             }
             TriggerReader::Queues(found)
         }
+    }
+}
+
+/// The keys of an entry under `queues` that a trigger reads; empty for triggers that read no queue.
+fn expected_queue(reads: &Reads) -> String {
+    match reads {
+        Reads::Queue(queue) => format!("kind `{}` and name `{}`", queue.system, queue.name),
+        Reads::Kafka(kafka) => {
+            let topic = kafka.topic.as_ref().map(|topic| format!(", name `{topic}`,")).unwrap_or_default();
+            format!("kind `kafka`{topic} and consumer_group `{}`", kafka.consumer_group)
+        }
+        Reads::RabbitMq(rabbit) if rabbit.operation.is_some() => {
+            format!("kind `rabbitmq` and a name that matches `{}`", rabbit.queue)
+        }
+        Reads::RabbitMq(rabbit) => format!("kind `rabbitmq` and name `{}`", rabbit.queue),
+        _ => String::new(),
     }
 }
 
