@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from html import escape
 from typing import Any, Optional
 
@@ -44,7 +44,7 @@ def seconds(value: Optional[float]) -> str:
     return f"{value:.3g} s" if abs(value) < 100 else f"{value / 60:,.3g} min"
 
 
-def count(things: Sequence[object], name: str) -> str:
+def count(things: Sized, name: str) -> str:
     return f"{len(things)} {name}{'' if len(things) == 1 else 's'}"
 
 

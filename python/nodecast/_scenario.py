@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path as _Path
 from typing import Optional, Union
 
+from ._html import count
+
 Path = Union[str, "os.PathLike[str]"]
 
 
@@ -46,7 +48,7 @@ class Scenario:
 
     def __repr__(self) -> str:
         source = str(self._path) if self._path is not None else f"{len(self._text or '')} characters"
-        return f"<nodecast.Scenario of {source}, {len(self._changes)} changes>"
+        return f"<nodecast.Scenario of {source}, {count(self._changes, 'change')}>"
 
     @contextmanager
     def opened(self) -> Generator[tuple[Path, dict[str, object]], None, None]:

@@ -41,6 +41,7 @@ def test_scenario_forms_give_equal_runs(shop: Path) -> None:
     text = shop.read_text()
     by_text = nodecast.run(nodecast.Scenario(text, shop.parent), set=SHORT)
     scenario = nodecast.Scenario(shop)
+    assert repr(scenario.with_({"seed": 2})) == f"<nodecast.Scenario of {shop}, 1 change>"
     by_changes = nodecast.run(scenario.with_(SHORT))
     assert by_file.summary.event_hash == by_text.summary.event_hash == by_changes.summary.event_hash
     assert scenario.changes == {} and "0 changes" in repr(scenario)
