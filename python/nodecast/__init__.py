@@ -30,6 +30,7 @@ from ._commands import (
 from ._errors import PriceError, ScenarioError, classified
 from ._frames import to_pandas
 from ._nodecast import Error, Table
+from ._progress import Progress, shown
 from ._results import Comparison, Money, Packing, Run, Sweep
 from ._scenario import Scenario, Source, opened
 from ._values import Figures, changes_as_words, value_as_word
@@ -120,6 +121,7 @@ def compare(
     replications_max: int = 1000,
     threads: int | None = None,
     pricing_data: Path | None = None,
+    progress: Progress = False,
 ) -> Comparison:
     """Runs the policies of a scenario over the same seeds and compares each with the first.
 
@@ -133,9 +135,10 @@ def compare(
     :param replications_max: how many replications to stop at if it is not
     :param threads: how many simulations run at once; one for each processor if there is no number. Nothing depends on it.
     :param pricing_data: a directory of prices in place of the built-in ones
+    :param progress: ``True`` for a bar (needs tqdm), or a function that gets the numbers of completed and of planned simulations
     :raises Error: if anything of it cannot be used
     """
-    with classified(pricing_data), opened(scenario, set) as (path, changes):
+    with classified(pricing_data), opened(scenario, set) as (path, changes), shown(progress, "compare") as display:
         native = _nodecast.compare(
             path,
             _names(policies),
@@ -147,6 +150,7 @@ def compare(
             replications_max,
             threads,
             pricing_data,
+            display,
         )
     return Comparison(native)
 
@@ -164,6 +168,7 @@ def sweep(
     sampling: str = "latin-hypercube",
     threads: int | None = None,
     pricing_data: Path | None = None,
+    progress: Progress = False,
 ) -> Sweep:
     """Tries settings of a scenario and finds the front of cost against waiting.
 
@@ -178,13 +183,14 @@ def sweep(
     :param sampling: how they are drawn: ``"latin-hypercube"`` or ``"random"``
     :param threads: how many simulations run at once; one for each processor if there is no number. Nothing depends on it.
     :param pricing_data: a directory of prices in place of the built-in ones
+    :param progress: ``True`` for a bar (needs tqdm), or a function that gets the numbers of completed and of planned simulations
     :raises Error: if anything of it cannot be used
     """
-    with classified(pricing_data), opened(scenario) as (path, changes):
+    with classified(pricing_data), opened(scenario) as (path, changes), shown(progress, "sweep") as display:
         # A change is an axis with one value.
         axes = [*changes_as_words(changes), *(_axis(name, values) for name, values in set.items())]
         native = _nodecast.sweep(
-            path, axes, _names(policies), replications, seed, duration, latency, sample, sampling, threads, pricing_data
+            path, axes, _names(policies), replications, seed, duration, latency, sample, sampling, threads, pricing_data, display
         )
     return Sweep(native)
 

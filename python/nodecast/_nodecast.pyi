@@ -1,6 +1,6 @@
 """The compiled half of the package."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any
 
@@ -89,6 +89,7 @@ def compare(
     replications_max: int,
     threads: int | None,
     pricing_data: str | PathLike[str] | None,
+    progress: Callable[[int, int], object] | None,
 ) -> Comparison: ...
 def sweep(
     scenario: str | PathLike[str],
@@ -102,6 +103,7 @@ def sweep(
     sampling: str,
     threads: int | None,
     pricing_data: str | PathLike[str] | None,
+    progress: Callable[[int, int], object] | None,
 ) -> Sweep: ...
 def pack(
     files: Sequence[str | PathLike[str]],

@@ -46,7 +46,7 @@ fn figures_of(columns: &mut Columns) {
 
 /// Compares the policies of a scenario.
 #[pyfunction]
-#[pyo3(signature = (scenario, policies, replications, seed, set, duration, precision, replications_max, threads, pricing_data))]
+#[pyo3(signature = (scenario, policies, replications, seed, set, duration, precision, replications_max, threads, pricing_data, progress))]
 #[expect(clippy::too_many_arguments, reason = "Python names each of them")]
 pub fn compare(
     py: Python<'_>,
@@ -60,8 +60,9 @@ pub fn compare(
     replications_max: u32,
     threads: Option<u16>,
     pricing_data: Option<PathBuf>,
+    progress: Option<Py<PyAny>>,
 ) -> PyResult<Comparison> {
-    let compared = attended(py, |mut stop: &Stop| {
+    let compared = attended(py, progress.as_ref(), |mut stop: &Stop| {
         within("replications", replications, 1, 100_000)?;
         within("threads", threads.map(u32::from), 1, u32::from(u16::MAX))?;
         let share = |share: f64| (share > 0.0 && share <= 1.0).then_some(share);
@@ -160,7 +161,7 @@ impl Comparison {
 
 /// Tries settings of a scenario.
 #[pyfunction]
-#[pyo3(signature = (scenario, set, policies, replications, seed, duration, latency, sample, sampling, threads, pricing_data))]
+#[pyo3(signature = (scenario, set, policies, replications, seed, duration, latency, sample, sampling, threads, pricing_data, progress))]
 #[expect(clippy::too_many_arguments, reason = "Python names each of them")]
 pub fn sweep(
     py: Python<'_>,
@@ -175,8 +176,9 @@ pub fn sweep(
     sampling: String,
     threads: Option<u16>,
     pricing_data: Option<PathBuf>,
+    progress: Option<Py<PyAny>>,
 ) -> PyResult<Sweep> {
-    let swept = attended(py, |mut stop: &Stop| {
+    let swept = attended(py, progress.as_ref(), |mut stop: &Stop| {
         within("replications", replications, 1, 100_000)?;
         within("threads", threads.map(u32::from), 1, u32::from(u16::MAX))?;
         let sampling = match sampling.as_str() {

@@ -56,7 +56,7 @@ pub fn pack(
     time_limit: Option<f64>,
     pricing_data: Option<PathBuf>,
 ) -> PyResult<Packing> {
-    let packed = attended(py, |_| {
+    let packed = attended(py, None, |_| {
         let options = options(region, zones, karpenter.as_deref(), &packer, time_limit)?;
         let prices = Prices::open(pricing_data.as_deref())?;
         program::pack(&files, explain.as_deref(), &prices, &options)

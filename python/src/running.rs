@@ -60,7 +60,7 @@ pub fn run(
     duration: Option<String>,
     pricing_data: Option<PathBuf>,
 ) -> PyResult<Run> {
-    let simulated = attended(py, |stop| {
+    let simulated = attended(py, None, |stop| {
         let edits = changes(&set, duration.as_deref())?;
         let run = program::Run::load(Request { scenario, policy, seed, edits, pricing_data })?;
         let outcome = run.simulate(&mut |_| stop.control())?.ok_or(Failure::silent(Failure::INTERRUPTED))?;

@@ -166,3 +166,19 @@ def test_long_frame_and_durations() -> None:
 def test_answers_are_json() -> None:
     answer = nodecast.diff(STORM, set={"seed": 2}, duration="1m", replications=1)
     assert json.loads(answer.json()) == answer.answer
+
+
+def test_progress_reaches_all_simulations(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    calls: list[tuple[int, int]] = []
+    nodecast.compare(shop, replications=2, duration="10m", progress=lambda done, count: calls.append((done, count)))
+    assert calls == sorted(calls) and calls[-1] == (calls[-1][1],) * 2 and calls[-1][1] >= 2
+    nodecast.sweep(shop, {"seed": [1, 2, 3]}, replications=1, duration="10m", progress=True)
+    assert "sweep: 100%" in capsys.readouterr().err
+
+
+def test_exception_of_progress_ends_comparison(shop: Path) -> None:
+    def fail(done: int, count: int) -> None:
+        raise ValueError(f"{done} of {count}")
+
+    with pytest.raises(ValueError, match=r"^\d+ of \d+$"):
+        nodecast.compare(shop, replications=2, duration="10m", progress=fail)
