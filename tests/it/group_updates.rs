@@ -67,6 +67,24 @@ fn group_update_without_size_keeps_size_within_limits() {
 }
 
 #[test]
+fn edited_update_config_applies_to_its_own_update() {
+    let group = |more: &str| {
+        cluster(&format!("- {{name: w, instanceType: m6i.xlarge, minSize: 0, maxSize: 9, desiredCapacity: 3, {more}}}"))
+    };
+    let first = group("releaseVersion: 1.36.1-20260801");
+    let updated = |config: &str| {
+        let later = group(&format!("releaseVersion: 1.36.2-20260901, updateConfig: {{{config}}}"));
+        let step = "timeline: [{ at: 10m, manifests: [later.yaml] }]";
+        let (scenario, _) = load(STATIC, step, &[("first.yaml", &first), ("later.yaml", &later)]).unwrap();
+        let outcome = simulate(&scenario);
+        (10..55).map(|minute| ready(&outcome, minutes(minute))).max().unwrap()
+    };
+    // Two zones: four more nodes, or as many as are unavailable at a time.
+    assert_eq!((updated("maxUnavailable: 1"), updated("maxUnavailable: 6")), (1 + 3 + 4, 1 + 3 + 6));
+    assert_eq!(updated("maxUnavailable: 1, updateStrategy: MINIMAL"), 1 + 3);
+}
+
+#[test]
 fn group_size_is_checked_against_current_limits() {
     let first = cluster("- {name: w, instanceType: m6i.xlarge, minSize: 0, maxSize: 5, desiredCapacity: 0}");
     let said = |limits: &str, at: &str, desired: u32| {

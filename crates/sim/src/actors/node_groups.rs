@@ -106,6 +106,7 @@ pub(super) fn update(sim: &mut Sim<'_>, node_groups: &mut NodeGroups, now: SimTi
     (node_group.min_size, node_group.max_size, node_group.desired_size) = (least, most, desired);
     if node_group.managed {
         (node_group.labels, node_group.taints) = (new.labels.clone(), new.taints.clone());
+        node_group.update_config = new.update_config;
         node_group.warm_pool = new.warm_pool;
         sim.groups.set_warm_pool(group, new.warm_pool);
     }
