@@ -45,6 +45,18 @@ pub struct UpdateConfig {
     pub strategy: UpdateStrategy,
 }
 
+impl UpdateConfig {
+    /// Nodes by which an update enlarges a group of `size` nodes in `zones`, at most: two per zone or a batch, and none with `MINIMAL`.
+    ///
+    /// Source: EKS user guide, `nodegroups/managed-node-update-behavior.adoc` (0bfeeaf).
+    pub fn surge(&self, size: u32, zones: usize) -> u32 {
+        match self.strategy {
+            UpdateStrategy::Default => self.max_unavailable.nodes(size).max(2 * zones as u32),
+            UpdateStrategy::Minimal => 0,
+        }
+    }
+}
+
 impl Default for UpdateConfig {
     fn default() -> Self {
         Self { max_unavailable: NodeShare::Count(1), strategy: UpdateStrategy::Default }

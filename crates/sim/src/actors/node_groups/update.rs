@@ -168,8 +168,8 @@ fn set_up(
         update.phase = Phase::Upgrade(Vec::new(), now, Some(now - BETWEEN_BATCHES));
         return None;
     }
-    let zones = sim.groups.spec(group).zones.len() as u32;
-    let more = update.batch.max(2 * zones);
+    let zones = sim.groups.spec(group).zones.len();
+    let more = node_groups.stated[group].update_config.surge(update.before.2, zones);
     advance(sim, now, group, &format!("{more} additional nodes"));
     resize(sim, node_groups, now, group, update, i64::from(more));
     update.phase = Phase::ScaleUp(0, now, now);
