@@ -155,6 +155,7 @@ mod third_tutorial;
 mod unchanged;
 mod unloaded;
 mod unreadable_metrics;
+mod update_warnings;
 mod upgrades;
 mod validate;
 mod verdicts;

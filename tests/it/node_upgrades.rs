@@ -18,7 +18,7 @@ pub(crate) fn scenario(zones: usize, group: &str, step: &str, more: &str) -> Str
 }
 
 /// A Deployment spread over nodes, with a budget.
-fn app(replicas: u32, unavailable: u32) -> String {
+pub(crate) fn app(replicas: u32, unavailable: u32) -> String {
     format!(
         "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: cart}}\nspec:\n  replicas: {replicas}\n  selector: {{matchLabels: {{app: \
          cart}}}}\n  template:\n    metadata: {{labels: {{app: cart}}}}\n    spec:\n      topologySpreadConstraints:\n      - {{maxSkew: 1, \

@@ -65,6 +65,7 @@ mod volumes;
 mod workload_controllers;
 mod zone_outage;
 
+pub(crate) use cluster_autoscaler::group_template;
 pub use components::Components;
 pub use event::{
     AttachmentId, AutoscalerEvent, CloudEvent, Event, GroupEvent, KarpenterEvent, KubeletEvent, LoadEvent, LoopEvent,

@@ -102,4 +102,7 @@ nodecast_model::lints! {
     RESERVATION_PLATFORM = 285, ChangesAnswer, CostHigh, "Reserved Instances are for an operating system that no node runs.";
     DEFAULT_SPREAD = 286, ChangesAnswer, CostHigh, "Karpenter requires a default topology spread that kube-scheduler does not apply.";
     WEIGHTED_GROUP = 287, ChangesAnswer, CostLowWaitsLong, "Cluster Autoscaler counts the capacity units of a node group with weights as nodes.";
+    UPDATE_BLOCKED = 288, MayChangeAnswer, None, "Disruption budgets allow no eviction of pods that an update of a managed node group drains.";
+    UPDATE_WITHOUT_ROOM = 289, MayChangeAnswer, None, "A vCPU quota or a subnet cannot hold the additional nodes of an update of a managed node group.";
+    UPDATE_AND_AUTOSCALER = 290, MayChangeAnswer, None, "Cluster Autoscaler scales a managed node group that is updated. The group can end larger.";
 }

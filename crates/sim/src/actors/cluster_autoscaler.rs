@@ -26,6 +26,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+pub(crate) use groups::template as group_template;
 pub(super) use removal::{batch_deletes, proceed as removal_proceeds};
 
 use super::actor_events::ActorEvent;

@@ -6,6 +6,7 @@ mod cpu_lints;
 mod devices;
 mod ebs_zones;
 mod fields;
+mod group_updates;
 mod initial;
 mod late_objects;
 mod metrics;
@@ -137,6 +138,7 @@ pub fn resolve<'s>(
     zone_ids::warn(&setup, &mut warnings);
     ebs_zones::warn(&setup, &mut warnings);
     warn_about_balancers(&setup, &mut warnings);
+    group_updates::warn(&setup, &mut warnings);
     commitments::warn(&setup, &mut warnings);
     Ok(Resolved { setup, warnings })
 }

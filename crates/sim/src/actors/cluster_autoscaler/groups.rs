@@ -95,7 +95,7 @@ impl KnownGroups {
                 remembered: Vec::new(),
                 forgotten: true,
                 last_resize: None,
-                template: template(setup, node_group, &tags).map(Arc::new),
+                template: template(setup, node_group).map(Arc::new),
                 options: aws::options(&tags),
                 revision: 0,
             })
@@ -136,7 +136,8 @@ fn limits(flags: &Flags, node_group: &NodeGroup) -> Option<(i64, i64)> {
 }
 
 /// What the provider makes of a group without nodes: the first type and the first zone stand for all.
-fn template(setup: &Setup<'_>, node_group: &NodeGroup, tags: &[(String, String)]) -> Option<NodeTemplate> {
+pub(crate) fn template(setup: &Setup<'_>, node_group: &NodeGroup) -> Option<NodeTemplate> {
+    let tags = &pairs(&node_group.tags);
     let facts = &setup.region.instance_type(*node_group.instance_types.first()?)?.facts;
     let nvidia = facts.gpu.filter(|gpu| gpu.manufacturer.as_str() == "nvidia");
     let instance_type = TemplateType {
@@ -238,7 +239,7 @@ fn take_update(sim: &Sim<'_>, autoscaler: &mut AutoscalerLoop, lists: Lists<'_>,
         return;
     }
     let limits = limits(&settings.flags, item).unwrap_or(known.limits);
-    let template = template(sim.setup, item, &pairs(&item.tags)).map(Arc::new);
+    let template = template(sim.setup, item).map(Arc::new);
     let known = &mut autoscaler.groups.groups[at];
     (known.limits, known.template, known.revision) = (limits, template, revision);
 }
