@@ -153,6 +153,7 @@ mod sweeps;
 mod synthetic;
 mod third_tutorial;
 mod unchanged;
+mod unhealthy_instances;
 mod unloaded;
 mod unreadable_metrics;
 mod update_warnings;

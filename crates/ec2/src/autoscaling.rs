@@ -341,6 +341,21 @@ impl AutoScaling {
         }
     }
 
+    /// Whether its group ends an unhealthy instance now: at most 10% of the desired size are out of service at a time, and at least one unit.
+    /// Instances that are being launched count, whether they replace others or enlarge the group.
+    ///
+    /// Source: EC2 Auto Scaling user guide, "Health checks for Auto Scaling instances" (6c46a78, 2023-06).
+    pub fn replaces_unhealthy(&self, instance: InstanceId) -> bool {
+        if self.held(instance).is_none_or(|held| held.state != LifecycleState::InService) {
+            return true;
+        }
+        let Some(&group) = self.group_of.get(&instance) else { return true };
+        let group = &self.groups[group];
+        let in_service = group.members.iter().filter(|held| held.state == LifecycleState::InService);
+        let missing = group.desired.saturating_sub(in_service.map(|held| held.weight).sum());
+        missing < (group.desired / 10).max(1)
+    }
+
     /// A health check has found the instance there, but impaired: it is to end.
     pub fn find_unhealthy(&mut self, instance: InstanceId, now: SimTime) {
         self.begin_end(instance, EndReason::Unhealthy, now);

@@ -39,6 +39,9 @@ use crate::world::record::{EventKind, NodeOrigin};
 /// Status checks come every minute; of two that fail EC2 makes an impaired instance.
 const STATUS_CHECKS: SimDuration = SimDuration::from_secs(120);
 
+/// Between two checks of an unhealthy instance that waits for others to be replaced: assumed.
+const UNHEALTHY_AGAIN: SimDuration = SimDuration::from_secs(10);
+
 /// What is remembered about the groups of the setup, by position.
 #[derive(Debug)]
 pub(super) struct NodeGroups {
@@ -420,8 +423,8 @@ pub(super) fn power_lost(sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
     sim.queue.schedule(noticed, class::CLOUD, GroupEvent::GroupStatusCheck(node));
 }
 
-/// A health check looks at an instance whose status checks have failed: if it still has no power, the group replaces it.
-/// Nothing on it can be drained.
+/// A health check looks at an instance whose status checks have failed: if it still has no power, the group replaces it, or waits while too many
+/// others are out of service. Nothing on it can be drained.
 pub(super) fn status_check(
     sim: &mut Sim<'_>,
     darkness: &Darkness,
@@ -430,11 +433,16 @@ pub(super) fn status_check(
     node: NodeId,
 ) {
     let Some((instance, group)) = member(sim, node) else { return };
-    if darkness.is_dark(node) && !sim.groups.is_ending(instance) {
-        sim.groups.find_unhealthy(instance, now);
-        drain::end(sim, node_groups, now, instance, EndReason::Unhealthy);
-        node_groups.wake(sim, now, group);
+    if !darkness.is_dark(node) || sim.groups.is_ending(instance) {
+        return;
     }
+    if !sim.groups.replaces_unhealthy(instance) {
+        sim.queue.schedule_in(UNHEALTHY_AGAIN, class::CLOUD, GroupEvent::GroupStatusCheck(node));
+        return;
+    }
+    sim.groups.find_unhealthy(instance, now);
+    drain::end(sim, node_groups, now, instance, EndReason::Unhealthy);
+    node_groups.wake(sim, now, group);
 }
 
 /// Somebody has asked for the end of an instance of a group.
