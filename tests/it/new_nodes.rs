@@ -108,6 +108,34 @@ fn early_bound_pods_exceed_volume_attach_limit() {
 }
 
 #[test]
+fn required_driver_keeps_pods_off_until_it_reports() {
+    let driver = |required: bool| {
+        format!(
+            "---\napiVersion: storage.k8s.io/v1\nkind: CSIDriver\nmetadata: {{ name: ebs.csi.aws.com }}\nspec: {{ attachRequired: true, \
+             preventPodSchedulingIfMissing: {required} }}\n{}",
+            daemon_set("ebs-csi-node", false)
+        )
+    };
+    // m5.large attaches 25 volumes: the limit is respected from the first pod on.
+    let run = |required: bool, release: &str| {
+        let place = placed(&format!("{}{}{}", pool("m5.large", "", AL2023), databases(28), driver(required)));
+        let text = std::fs::read_to_string(place.path("scenario.yaml")).unwrap();
+        place.put("scenario.yaml", &format!("{text}versions: {{ kubernetes: \"{release}\" }}\n"));
+        run_file(&place.path("scenario.yaml"))
+    };
+    let required = run(true, "1.37");
+    assert!(pods(&required, "db").iter().all(|pod| pod.ready.is_some()));
+    assert_eq!(required.record.nodes.len(), 2);
+    let first = required.record.nodes[0].ready.unwrap();
+    assert!(pods(&required, "db").iter().all(|pod| pod.scheduled.unwrap() > first + SimDuration::from_millis(2_500)));
+    for (outcome, is_dropped) in [(run(false, "1.37"), false), (run(true, "1.36"), true)] {
+        let texts = outcome.warnings.texts().join("\n");
+        assert!(texts.contains("attach limit passed: kube-scheduler bound 3 pods to 1 node"), "{texts}");
+        assert_eq!(texts.contains("`preventPodSchedulingIfMissing`, which"), is_dropped, "{texts}");
+    }
+}
+
+#[test]
 fn few_volumes_meet_no_attach_limit() {
     let objects = format!("{}{}{}", pool("m5.large", "", AL2023), databases(24), daemon_set("ebs-csi-node", true));
     let outcome = run(&objects);

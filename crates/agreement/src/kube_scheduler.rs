@@ -160,6 +160,7 @@ fn read_node(node: &Value) -> Result<SchedulerNode, String> {
         allocatable: read.allocatable,
         images,
         volume_limits: Vec::new(),
+        missing_drivers: Vec::new(),
     })
 }
 

@@ -269,6 +269,7 @@ impl Snapshot {
             images: Vec::new(),
             // What a node can attach is known once its driver runs there.
             volume_limits: Vec::new(),
+            missing_drivers: Vec::new(),
         };
         self.view.add_node(id, known);
         let at = self.hold(SnapshotNode {
@@ -536,6 +537,8 @@ fn told(node: &NodeView) -> SchedulerNode {
         allocatable: node.allocatable.clone(),
         images: Vec::new(),
         volume_limits: node.volume_limits.clone(),
+        // Its simulations have the drivers of a template on every node.
+        missing_drivers: Vec::new(),
     }
 }
 

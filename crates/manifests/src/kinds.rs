@@ -21,7 +21,6 @@ pub const WITHOUT_EFFECT: &[&str] = &[
     "AlertmanagerConfig",
     "AppProject",
     "AuthorizationPolicy",
-    "CSIDriver",
     "CSIStorageCapacity",
     "Certificate",
     "CertificateRequest",
@@ -251,6 +250,7 @@ fn one<'s>(
         "VolumeAttributesClass" => manifests.attribute_classes.push(storage::attributes_class(reader, object)?),
         "PersistentVolume" => manifests.volumes.push(storage::volume(reader, object)?),
         "PersistentVolumeClaim" => manifests.volume_claims.push(storage::claim(reader, object)?),
+        "CSIDriver" => manifests.csi_drivers.push(storage::csi_driver(reader, object)?),
         "CSINode" => manifests.attach_limits.push(storage::csi_node(reader, object)?),
         "KubeSchedulerConfiguration" => manifests.scheduler = Some(scheduler::scheduler(reader, object)?),
         "ConfigMap" => {

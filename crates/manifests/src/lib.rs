@@ -74,7 +74,7 @@ pub use replica_set::ReplicaSet;
 pub use rollout::RolloutOfWorkload;
 pub use scheduler::SchedulerSettings;
 pub use security_groups::SecurityGroupPolicy;
-pub use storage::AttachLimits;
+pub use storage::{AttachLimits, CsiDriver};
 pub use workloads::PriorityClass;
 
 use std::collections::BTreeMap;
@@ -207,6 +207,8 @@ pub struct Manifests {
     pub volumes: Vec<PersistentVolume>,
     /// PersistentVolumeClaims.
     pub volume_claims: Vec<PersistentVolumeClaim>,
+    /// CSIDrivers.
+    pub csi_drivers: Vec<CsiDriver>,
     /// CSINodes.
     pub attach_limits: Vec<AttachLimits>,
     /// Objects whose names the API server makes (`generateName`), by kind.
@@ -370,6 +372,7 @@ impl Manifests {
         replace(&mut self.attribute_classes, newer.attribute_classes, |class| class.name);
         replace(&mut self.volumes, newer.volumes, |volume| volume.name);
         replace(&mut self.volume_claims, newer.volume_claims, |claim| (claim.namespace, claim.name));
+        replace(&mut self.csi_drivers, newer.csi_drivers, |driver| driver.name);
         replace(&mut self.attach_limits, newer.attach_limits, |limits| limits.node);
         self.warnings.extend(newer.warnings);
         self.origins.extend(newer.origins);

@@ -28,6 +28,15 @@ pub struct AttachLimits {
     pub drivers: Vec<(Symbol, u32)>,
 }
 
+/// A CSIDriver.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CsiDriver {
+    /// Name.
+    pub name: Symbol,
+    /// `preventPodSchedulingIfMissing`: a node whose CSINode does not list the driver takes no pods with its volumes.
+    pub is_required: bool,
+}
+
 static CLASS: Shape = Shape {
     name: "a StorageClass",
     keys: &[
@@ -103,6 +112,24 @@ static CLAIM: Shape = Shape {
     name: "a PersistentVolumeClaim's spec",
     keys: &["storageClassName", "volumeAttributesClassName", "volumeName", "resources", "accessModes"],
     without_effect: &["volumeMode", "selector", "dataSource", "dataSourceRef"],
+    unsupported: &[],
+    strict: false,
+};
+static CSI_DRIVER: Shape = Shape {
+    name: "a CSIDriver's spec",
+    keys: &["preventPodSchedulingIfMissing"],
+    without_effect: &[
+        "attachRequired",
+        "fsGroupPolicy",
+        "nodeAllocatableUpdatePeriodSeconds",
+        "podInfoOnMount",
+        "requiresRepublish",
+        "seLinuxMount",
+        "serviceAccountTokenInSecrets",
+        "storageCapacity",
+        "tokenRequests",
+        "volumeLifecycleModes",
+    ],
     unsupported: &[],
     strict: false,
 };
@@ -326,6 +353,16 @@ pub(super) fn claim_templates<'s>(reader: &mut Reader<'s>, set: Fields<'_, 's>) 
         });
     }
     Ok(volumes)
+}
+
+/// A CSIDriver.
+pub(super) fn csi_driver<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<CsiDriver, InputError> {
+    let fields = reader.fields(object, &OBJECT)?;
+    let name = metadata(reader, fields.get("metadata"))?.name.name;
+    let spec = fields.get("spec").map(|spec| reader.fields(spec, &CSI_DRIVER)).transpose()?;
+    let is_required = spec
+        .and_then(|spec| spec.optional("preventPodSchedulingIfMissing", |n, what| reader.truth(n, what)).transpose());
+    Ok(CsiDriver { name: csi_name(name), is_required: is_required.transpose()?.unwrap_or(false) })
 }
 
 /// A CSINode.

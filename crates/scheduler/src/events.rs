@@ -128,7 +128,9 @@ fn changed_node_helps(
             keys.any(|key| before.labels.get(key) != now.labels.get(key))
         }
         Plugin::VolumeBinding | Plugin::DynamicResources => before.labels != now.labels,
-        Plugin::NodeVolumeLimits => before.volume_limits != now.volume_limits,
+        Plugin::NodeVolumeLimits => {
+            (&before.volume_limits, &before.missing_drivers) != (&now.volume_limits, &now.missing_drivers)
+        }
         Plugin::NodeName | Plugin::NodePorts | Plugin::VolumeRestrictions => false,
         Plugin::NodeResourcesBalancedAllocation | Plugin::ImageLocality => false,
     }

@@ -34,6 +34,8 @@ pub struct SchedulerNode {
     pub images: Vec<NodeImage>,
     /// How many volumes of each CSI driver it can attach; drivers without a limit are not listed.
     pub volume_limits: Vec<(Symbol, u32)>,
+    /// CSI drivers that its CSINode does not list, and whose CSIDriver sets `preventPodSchedulingIfMissing`: pods with their volumes do not fit.
+    pub missing_drivers: Vec<Symbol>,
 }
 
 /// The pods on one node that are alike to others' selectors.

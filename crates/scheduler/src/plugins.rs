@@ -181,6 +181,8 @@ pub enum Reason {
     Insufficient(ResourceName),
     /// More volumes would be attached than the node can attach.
     VolumeCount,
+    /// The CSINode of the node does not list the driver of a volume.
+    DriverMissing,
     /// No volume can be made where the node is.
     VolumeBinding,
     /// A volume is elsewhere.
@@ -215,7 +217,7 @@ impl Reason {
             Self::NodeAffinity | Self::NotNamedByNodeAffinity => Plugin::NodeAffinity,
             Self::HostPort => Plugin::NodePorts,
             Self::TooManyPods | Self::Insufficient(_) => Plugin::NodeResourcesFit,
-            Self::VolumeCount => Plugin::NodeVolumeLimits,
+            Self::VolumeCount | Self::DriverMissing => Plugin::NodeVolumeLimits,
             Self::VolumeBinding | Self::VolumeNodeAffinity | Self::ClaimMissing(_) => Plugin::VolumeBinding,
             Self::ClaimInUse => Plugin::VolumeRestrictions,
             Self::NoDevices => Plugin::DynamicResources,
@@ -242,6 +244,7 @@ impl Reason {
             Self::TooManyPods => "Too many pods",
             Self::Insufficient(resource) => return format!("Insufficient {resource}"),
             Self::VolumeCount => "node(s) exceed max volume count",
+            Self::DriverMissing => "node(s) did not have the CSI driver of a volume",
             Self::VolumeBinding => "node(s) didn't find available persistent volumes to bind",
             Self::VolumeNodeAffinity => "node(s) had volume node affinity conflict",
             Self::ClaimMissing(claim) => return format!("persistentvolumeclaim \"{claim}\" not found"),

@@ -81,6 +81,7 @@ fn random_node(mut dice: Dice, name: usize) -> SchedulerNode {
         allocatable,
         images,
         volume_limits: Vec::new(),
+        missing_drivers: Vec::new(),
     }
 }
 

@@ -105,8 +105,16 @@ fn places(terms: &[NodeSelectorTerm]) -> Option<Vec<NodeSelectorTerm>> {
 ///
 /// Deviation: a volume counts while a pod on the node uses it, not until it is detached.
 ///
-/// Source: Kubernetes 1.36 `plugins/nodevolumelimits/csi.go`, `Filter`.
+/// Source: Kubernetes 1.36 `plugins/nodevolumelimits/csi.go`, `Filter`; KEP 5030 for drivers that a node lacks. Assumption: the words of that
+/// refusal, and that evictions do not help.
 pub(super) fn check_limits(shape: &PodShape, entry: &NodeEntry) -> Result<(), Refusal> {
+    let volumes = &shape.volumes;
+    let uses = |driver: &Symbol| {
+        volumes.own.iter().any(|volume| volume.0 == *driver) || volumes.shared.iter().any(|shared| shared.0 == *driver)
+    };
+    if entry.node.missing_drivers.iter().any(uses) {
+        return Err(Refusal::unresolvable(Reason::DriverMissing));
+    }
     let exceeded = |&(driver, limit): &(Symbol, u32)| {
         let volume = shape.volumes.own.iter().find(|volume| volume.0 == driver).map_or(0, |volume| volume.1);
         let of_driver = shape.volumes.shared.iter().filter(|shared| shared.0 == driver);
@@ -273,6 +281,26 @@ mod tests {
         assert_eq!((found.node, found.victims), (NodeId(1), vec![PodId(0)]));
         view.forget_pod(PodId(0));
         assert!(place(&view, this_shape).is_ok() && predicates.passes(&view, this_shape, NodeId(0)));
+    }
+
+    #[test]
+    fn missing_driver_refuses_pods_with_its_volumes() {
+        let mut view = view(&["a"], 2);
+        let (other, ebs) = (Symbol::new("efs.csi.aws.com"), well_known::EBS_DRIVER);
+        let own = |driver| PodVolumes { own: vec![(driver, 1)], ..PodVolumes::default() };
+        let shared = PodVolumes { shared: vec![(ebs, Symbol::new("data"))], ..PodVolumes::default() };
+        let [efs, ebs_own, shared] = [own(other), own(ebs), shared].map(|volumes| shape(&mut view, volumes));
+        let node = SchedulerNode {
+            allocatable: [(nodecast_model::domain::ResourceName::PODS, 110)].into_iter().collect(),
+            missing_drivers: vec![ebs],
+            ..SchedulerNode::default()
+        };
+        view.add_node(NodeId(0), node.clone());
+        let refusal = "0/1 nodes are available: 1 node(s) did not have the CSI driver of a volume.";
+        assert_eq!([ebs_own, shared].map(|shape| place(&view, shape)), [(); 2].map(|()| Err(refusal.to_owned())));
+        assert_eq!(place(&view, efs), Ok(NodeId(0)));
+        view.add_node(NodeId(0), SchedulerNode { missing_drivers: Vec::new(), ..node });
+        assert_eq!(place(&view, ebs_own), Ok(NodeId(0)));
     }
 
     #[test]

@@ -76,7 +76,7 @@ const FILES: [(&str, &str); 4] = [
     ("autoscalers.yaml", "What scales the workloads, and what protects their pods."),
 ];
 /// Kinds that a run reads, with the file that they go to.
-const CARRIED: [(&str, usize); 39] = [
+const CARRIED: [(&str, usize); 40] = [
     ("Namespace", 0),
     ("PriorityClass", 0),
     ("LimitRange", 0),
@@ -91,6 +91,7 @@ const CARRIED: [(&str, usize); 39] = [
     ("ConfigMap", 0),
     ("StorageClass", 0),
     ("VolumeAttributesClass", 0),
+    ("CSIDriver", 0),
     ("PersistentVolume", 0),
     ("PersistentVolumeClaim", 0),
     ("ClusterConfig", 0),
@@ -603,7 +604,7 @@ mod tests {
             }
         };
         // The pods of ReplicaSets and ReplicationControllers show what these are, and a Deployment keeps many that are empty.
-        let unasked = ["ConfigMap", "ReplicaSet", "ReplicationController"];
+        let unasked = ["CSIDriver", "ConfigMap", "ReplicaSet", "ReplicationController"];
         let kept = |kind: &&str| !unasked.contains(kind) && !CONFIGURATIONS.contains(kind);
         let read = CARRIED.iter().map(|(kind, _)| *kind).filter(kept);
         // Volumes per node count in questions about the dump itself.

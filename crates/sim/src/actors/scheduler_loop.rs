@@ -336,6 +336,7 @@ impl SchedulerLoop {
             allocatable: state.allocatable.clone(),
             images: Vec::new(),
             volume_limits: volumes.limits(node).to_vec(),
+            missing_drivers: volumes.missing_drivers(node),
         };
         self.view.add_node(node, entry);
         // Compared with a node that was not there, every change that can help does help.

@@ -80,6 +80,8 @@ pub(super) struct Volumes {
     limits: FxHashMap<NodeId, Vec<(Symbol, u32)>>,
     /// Limits of nodes whose driver reports late.
     unreported: FxHashMap<NodeId, u32>,
+    /// Whether nodes whose driver has not reported take no pods with EBS volumes.
+    requires_driver: bool,
     /// Pods that cannot start because their node attaches no more volumes.
     over_limit: FxHashMap<NodeId, Vec<PodId>>,
     /// All that ever were.
@@ -107,6 +109,7 @@ impl Volumes {
             waiting: FxHashMap::default(),
             limits: FxHashMap::default(),
             unreported: FxHashMap::default(),
+            requires_driver: limits::requires_driver(setup),
             over_limit: FxHashMap::default(),
             refused: BTreeSet::new(),
             disks: Vec::new(),

@@ -152,8 +152,7 @@ fn over_attach_limits((pods, nodes): (usize, usize)) -> Option<String> {
         format!(
             "attach limit passed: kube-scheduler bound {} to {} before the EBS CSI driver there had reported the limit. Such a pod stays in \
              ContainerCreating (FailedAttachVolume) until a volume leaves its node, and no autoscaler acts on it. Put the startup taint \
-             ebs.csi.aws.com/agent-not-ready on new nodes; `preventPodSchedulingIfMissing` of the CSIDriver (Kubernetes 1.37) helps too, and is \
-             not simulated",
+             ebs.csi.aws.com/agent-not-ready on new nodes, or set `preventPodSchedulingIfMissing` of the CSIDriver (Kubernetes 1.37)",
             counted(pods as u64, "pod", "pods"),
             counted(nodes as u64, "node", "nodes")
         )

@@ -93,6 +93,8 @@ behaviours! {
     SuspendedJobResources since 36,
     /// `minReplicas: 0`. Source: 1.37 `kube_features.go`, `HPAScaleToZero` (on since 1.37).
     HpaScaleToZero since 37,
+    /// `preventPodSchedulingIfMissing` of CSIDrivers. Source: 1.37 changelog, `VolumeLimitScaling` (alpha in 1.35, on since 1.37).
+    VolumeLimitScaling since 37,
 
     // Controllers and the kubelet.
     /// A HorizontalPodAutoscaler does not scale pods that another one selects, too (AmbiguousSelector).

@@ -1,24 +1,26 @@
 //! How many EBS volumes a node attaches, and since when kube-scheduler can see it.
 //!
 //! A node whose CSINode does not list the driver yet counts as one without a limit. The driver's pod on the node reports the limit
-//! a moment after it is Ready; pods that were bound before may be more than the node attaches, and stay on it.
+//! a moment after it is Ready; pods that were bound before may be more than the node attaches, and stay on it. With
+//! `preventPodSchedulingIfMissing` of the CSIDriver, kube-scheduler binds no pod with such volumes before.
 //!
 //! Deviation: if no manifest of the start has the DaemonSet `ebs-csi-node`, kube-scheduler sees the limit of a node
 //! from its registration.
-//! Deviation: `preventPodSchedulingIfMissing` of a CSIDriver (Kubernetes 1.37) is not read.
 //!
-//! Source: Kubernetes 1.36 `pkg/scheduler/framework/plugins/nodevolumelimits/csi.go`; kubernetes issue 95911.
+//! Source: Kubernetes 1.36 `pkg/scheduler/framework/plugins/nodevolumelimits/csi.go`; kubernetes issue 95911; KEP 5030.
 
 use std::collections::BTreeSet;
 
 use super::Volumes;
 use crate::actors::actor_events::ActorEvent;
 use crate::actors::event::{NodeEvent, class};
+use crate::actors::setup::Setup;
 use crate::actors::sim::Sim;
 use crate::cluster::NodeOrigin;
 use crate::domain::pod::VolumeRef;
 use crate::domain::taints::{TaintEffect, first_untolerated};
-use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol, Taint, well_known};
+use crate::domain::workload::DaemonSet;
+use crate::domain::{KubernetesBehaviour, NodeId, PodId, SimDuration, SimTime, Symbol, Taint, well_known};
 use nodecast_karpenter::instance_types::ebs_attach_limit;
 
 /// The DaemonSet of the driver of EBS volumes, as its chart and EKS's add-on call it.
@@ -59,12 +61,19 @@ impl Volumes {
 
     /// A new node has registered: its driver has yet to start, where its DaemonSet is known.
     pub(in crate::actors) fn node_registered(&mut self, sim: &mut Sim<'_>, node: NodeId, instance_type: Symbol) {
-        if !runs_ebs_driver(sim, node) {
+        let lacks_driver = self.requires_driver && drivers(sim).next().is_some();
+        if !runs_ebs_driver(sim, node) && !lacks_driver {
             return self.node_found(sim, node, instance_type);
         }
         if let Some(limit) = limit(sim, instance_type) {
             self.unreported.insert(node, limit);
         }
+    }
+
+    /// Drivers without which the node takes no pods with their volumes, and that it does not have.
+    pub(in crate::actors) fn missing_drivers(&self, node: NodeId) -> Vec<Symbol> {
+        let is_missing = self.requires_driver && self.unreported.contains_key(&node) && self.limits(node).is_empty();
+        if is_missing { vec![well_known::EBS_DRIVER] } else { Vec::new() }
     }
 
     /// A pod is Ready: the driver's reports in a moment.
@@ -80,6 +89,18 @@ impl Volumes {
     }
 }
 
+/// Whether a node without the driver of EBS volumes takes no pods with such volumes: its CSIDriver says so, and the release honours it.
+pub(super) fn requires_driver(setup: &Setup<'_>) -> bool {
+    let mut drivers = setup.policy.manifests.csi_drivers.iter();
+    setup.policy.versions.kubernetes.has(KubernetesBehaviour::VolumeLimitScaling)
+        && drivers.any(|driver| driver.name == well_known::EBS_DRIVER && driver.is_required)
+}
+
+/// DaemonSets of the driver of EBS volumes.
+fn drivers<'s>(sim: &Sim<'s>) -> impl Iterator<Item = &'s DaemonSet> {
+    sim.setup.policy.manifests.daemon_sets.iter().filter(|set| set.name.name.as_str() == EBS_DAEMON_SET)
+}
+
 fn limit(sim: &Sim<'_>, instance_type: Symbol) -> Option<u32> {
     let kind = sim.setup.region.instance_type(instance_type).filter(|_| !sim.setup.storage.is_empty())?;
     Some(ebs_attach_limit(&kind.facts))
@@ -91,8 +112,7 @@ pub(in crate::actors) fn runs_ebs_driver(sim: &Sim<'_>, node: NodeId) -> bool {
     if matches!(host.origin, NodeOrigin::Fargate(_)) {
         return false;
     }
-    let daemons = &sim.setup.policy.manifests.daemon_sets;
-    daemons.iter().filter(|set| set.name.name.as_str() == EBS_DAEMON_SET).any(|set| {
+    drivers(sim).any(|set| {
         let lasts =
             |taint: &&Taint| taint.effect != TaintEffect::PreferNoSchedule && taint.key != well_known::TAINT_NOT_READY;
         let repelling = host.taints.iter().filter(lasts);

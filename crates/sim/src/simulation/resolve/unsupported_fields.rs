@@ -30,13 +30,20 @@ const STATEFUL_SETS: [&str; 2] = ["StatefulSet states", "StatefulSets state"];
 const AUTOSCALERS: [&str; 2] = ["HorizontalPodAutoscaler states", "HorizontalPodAutoscalers state"];
 const JOBS: [&str; 2] = ["Job, CronJob or ScaledJob states", "Jobs, CronJobs or ScaledJobs state"];
 
-const FIELDS: [Since; 12] = [
+const FIELDS: [Since; 13] = [
     Since {
         since: KubernetesBehaviour::HpaScaleToZero,
         kinds: AUTOSCALERS,
         field: "`minReplicas: 0`",
         otherwise: "rejects (simulated anyway)",
         stating: |item| item.autoscalers.iter().filter(|autoscaler| autoscaler.min_replicas == Some(0)).count(),
+    },
+    Since {
+        since: KubernetesBehaviour::VolumeLimitScaling,
+        kinds: ["CSIDriver states", "CSIDrivers state"],
+        field: "`preventPodSchedulingIfMissing`",
+        otherwise: "drops: nodes take pods before the driver reports its limit",
+        stating: |item| item.csi_drivers.iter().filter(|driver| driver.is_required).count(),
     },
     Since {
         since: KubernetesBehaviour::HpaTolerance,
