@@ -103,6 +103,41 @@ fn boots_of_all(outcome: &Outcome) -> Vec<f64> {
 }
 
 #[test]
+fn savings_plan_covers_a_running_warm_pool() {
+    // Two nodes and four instances of the pool, for an hour at 0.096 USD each.
+    let group = "instanceType: m6i.large, desired: 2, min: 0, max: 6, warmPoolConfig: { poolState: Running }";
+    let plan = "ec2: { billing: { savings_plans: [{ commitment: 1, discount: 25% }] }, ";
+    let outcome = run(&scenario(group, "").replace("ec2: { ", plan), &web(1));
+    let near = |item, expected: f64| {
+        let found = cost(&outcome, item);
+        assert!((found - expected).abs() < 2e-3, "{item:?}: {found}");
+    };
+    near(BillItem::WarmPool, 0.384);
+    near(BillItem::SavingsPlans, 0.75 * 0.576);
+    near(BillItem::Covered, -0.576);
+    let net: Vec<_> = outcome.bill.net().iter().filter(|line| line.item == BillItem::WarmPool).collect();
+    assert!(net.iter().all(|line| line.amount.as_nanos() < 1_000_000), "nothing of the pool is left to pay");
+    let sum: i128 = outcome.bill.net().iter().map(|line| line.amount.as_nanos()).sum();
+    assert_eq!(sum, outcome.bill.total().as_nanos());
+}
+
+#[test]
+fn warm_pool_takes_addresses_of_subnets() {
+    let group = "instanceType: m6i.large, desired: 2, min: 0, max: 20, warmPoolConfig: { enabled: true }";
+    let pooled = |in_use: u32| {
+        // A subnet of 32 addresses has 27 for the cluster, less those in use.
+        let subnets =
+            ["a", "b"].map(|zone| format!("{{ zone: us-east-1{zone}, cidr: 10.0.1.0/27, in_use: {in_use} }}"));
+        let network =
+            format!("ec2: {{ network: {{ subnets: [{}] }}, ", subnets.join(", ").replacen("10.0.1.0", "10.0.2.0", 1));
+        let outcome = run(&scenario(group, "").replace("ec2: { ", &network), &web(1));
+        outcome.bill.lines.iter().filter(|line| line.item == BillItem::WarmPoolVolume).count()
+    };
+    assert_eq!(pooled(0), 18, "addresses suffice for 20 instances less two nodes");
+    assert_eq!(pooled(22), 8, "of five addresses in each zone a node takes one");
+}
+
+#[test]
 fn eksctl_group_has_a_warm_pool() {
     let text = scenario("instanceType: m6i.large, desired: 1", &resize("20m", 3).replace("fast", "kiosk"));
     let cluster = |more: &str| {

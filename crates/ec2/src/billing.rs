@@ -30,6 +30,7 @@ use self::net::{Coverage, Piece};
 use self::network::Traffic;
 pub use self::over_time::{Spent, over_time};
 use self::reserved::ReservedLives;
+use self::warm::WarmRun;
 use super::bill::{Bill, BillItem, BillLine};
 use super::commitments::{CoveredShare, Platform, Usage, UsageKind, WHOLE, cover};
 use super::credits;
@@ -96,16 +97,19 @@ pub fn bill(ec2: &mut Ec2, end: SimTime, non_compute: &NonComputeUsage) -> Bill 
     lines.extend(reserved.lines());
     let of_fargate = non_compute.fargate.as_ref();
     let of_fargate = of_fargate.map_or_else(Vec::new, |fargate| fargate::lines(fargate, &mut listed, end));
-    let on_fargate = of_fargate.iter().map(|line| line.amount).sum();
-    let mut net = net_compute(ec2, &instances, (&ends, &mut lines, on_fargate), &reserved, (end, non_compute));
+    let on_fargate: Money = of_fargate.iter().map(|line| line.amount).sum();
+    let warm = warm::runs(ec2, end);
+    let others = (&*warm, on_fargate + warm::total(&warm));
+    let mut net = net_compute(ec2, &instances, (&ends, &mut lines, others), &reserved, (end, non_compute));
     let managed = non_compute.managed.lines(ec2.region(), &instances, end);
     if let Some(net) = &mut net {
         net.extend_from_slice(&managed);
     }
     lines.extend(managed);
     lines.extend(of_fargate);
+    lines.extend(warm::lines(&warm).cloned());
     let of_compute = lines.len();
-    lines.extend(warm::lines(ec2, &mut listed, end));
+    lines.extend(warm::volumes(ec2, &mut listed, end));
     lines.extend(non_compute_lines(ec2, &instances, &mut listed, (end, non_compute)));
     if let Some(net) = &mut net {
         net.extend_from_slice(&lines[of_compute..]);
@@ -154,11 +158,11 @@ fn non_compute_lines(
 
 /// Adds what commitments cost and cover to the lines, and works out what compute comes to net; `None` where the lines of the
 /// bill are that already. `lives` are the lines so far and where those of each instance end; `when` is the end of the run and
-/// how far into a clock hour it began. Pods on Fargate, which cost `on_fargate` without commitments, are part of what it comes to.
+/// how far into a clock hour it began. Pods on Fargate and runs in warm pools, which cost `others` without commitments, are part of it.
 fn net_compute(
     ec2: &Ec2,
     instances: &[Instance],
-    (ends, lines, on_fargate): (&[usize], &mut Vec<BillLine>, Money),
+    (ends, lines, (warm, others)): (&[usize], &mut Vec<BillLine>, (&[WarmRun], Money)),
     reserved: &ReservedLives,
     (end, non_compute): (SimTime, &NonComputeUsage),
 ) -> Option<Vec<BillLine>> {
@@ -170,16 +174,17 @@ fn net_compute(
     if !is_spread {
         return None;
     }
-    let (coverage, fees) = commitments(ec2, instances, reserved, end, non_compute);
+    let (coverage, fees) = commitments(ec2, (instances, warm), reserved, end, non_compute);
     let starts = std::iter::once(0).chain(ends.iter().copied());
     let lives = instances.iter().zip(starts.zip(ends).map(|(from, &to)| &lines[from..to]));
     let mut net = net::compute(lives, reserved, instances, &coverage);
     if let Some((pods, prices)) = &non_compute.fargate {
         net.extend(fargate::net_lines(pods, prices, &coverage, end));
     }
+    net.extend(warm::net_lines(warm, &coverage));
     if !billing.commitments.is_empty() {
         // Both sides have what instances and reservations cost; the fees stand on one side only.
-        let charged = lines.iter().map(|line| line.amount).sum::<Money>() + on_fargate;
+        let charged = lines.iter().map(|line| line.amount).sum::<Money>() + others;
         let is_fee =
             |item| matches!(item, BillItem::ReservedInstances | BillItem::SavingsPlans | BillItem::UnusedCommitment);
         let left: Money = net.iter().filter(|line| !is_fee(line.item)).map(|line| line.amount).sum();
@@ -378,7 +383,7 @@ struct Fees {
 /// What reservations and Savings Plans cost and cover, clock hour by clock hour.
 fn commitments(
     ec2: &Ec2,
-    instances: &[Instance],
+    (instances, warm): (&[Instance], &[WarmRun]),
     reserved: &ReservedLives,
     end: SimTime,
     non_compute: &NonComputeUsage,
@@ -387,7 +392,8 @@ fn commitments(
     let fargate =
         non_compute.fargate.as_ref().filter(|_| bought.plans.iter().any(|plan| plan.fargate_discount.is_some()));
     let pods = fargate.map_or(0, |(pods, _)| pods.len());
-    let mut coverage = Coverage::new(instances.len(), ec2.settings().reservations.len(), pods, bought.qualities());
+    let reservations = ec2.settings().reservations.len();
+    let mut coverage = Coverage::new((instances.len(), reservations), (pods, warm.len()), bought.qualities());
     let mut fees = Fees::default();
     let is_on_demand = |(_, instance): &(usize, &Instance)| instance.pool.capacity_type != well_known::SPOT;
     let on_demand: Vec<(usize, &Instance)> = instances.iter().enumerate().filter(is_on_demand).collect();
@@ -405,12 +411,15 @@ fn commitments(
         let held: Vec<(usize, Usage)> = reserved.usage((from, to), |guest| non_compute.platform(&instances[guest]));
         let on_fargate: Vec<((usize, usize), Stretch, Usage)> =
             fargate.map_or_else(Vec::new, |(pods, prices)| fargate::usage(pods, prices, (from, to)).collect());
+        let in_pools: Vec<(usize, Stretch, Usage)> = warm::usage(warm, (from, to)).collect();
         let of_instances = running.iter().map(|pair| pair.2).chain(held.iter().map(|pair| pair.1));
-        let usage: Vec<Usage> = of_instances.chain(on_fargate.iter().map(|fargate| fargate.2)).collect();
+        let of_others = on_fargate.iter().map(|fargate| fargate.2).chain(in_pools.iter().map(|run| run.2));
+        let usage: Vec<Usage> = of_instances.chain(of_others).collect();
         let hour = cover(bought, &usage, to - from);
         let piece = |(from, to): Stretch, usage: &Usage, share: CoveredShare| Piece { from, to, ran: usage.ran, share };
         let (of_running, of_others) = hour.shares.split_at(running.len());
-        let (of_held, of_fargate) = of_others.split_at(held.len());
+        let (of_held, of_others) = of_others.split_at(held.len());
+        let (of_fargate, of_warm) = of_others.split_at(on_fargate.len());
         for ((number, stretch, usage), share) in running.iter().zip(of_running) {
             coverage.note_instance(*number, piece(*stretch, usage, *share));
         }
@@ -419,6 +428,9 @@ fn commitments(
         }
         for ((number, stretch, usage), share) in on_fargate.iter().zip(of_fargate) {
             coverage.note_fargate(*number, piece(*stretch, usage, *share));
+        }
+        for ((number, stretch, usage), share) in in_pools.iter().zip(of_warm) {
+            coverage.note_warm(*number, piece(*stretch, usage, *share));
         }
         let unused = hour.reserved_unused + hour.plan_unused;
         coverage.note_unused(from, to, unused);

@@ -79,6 +79,7 @@ impl Reader<'_> {
             BillItem::Instance if line.capacity_type == Some(well_known::ON_DEMAND) => {
                 line.instance_type.map(UsageKind::Instance)
             }
+            BillItem::WarmPool => line.instance_type.map(UsageKind::Instance),
             BillItem::FargateCpu => Some(UsageKind::FargateCpu),
             BillItem::FargateMemory => Some(UsageKind::FargateMemory),
             _ => None,

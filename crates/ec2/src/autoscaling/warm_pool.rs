@@ -66,7 +66,8 @@ impl AutoScaling {
     /// Gives a group the warm pool that it has had since before the simulation.
     pub fn prepare_warm_pool(&mut self, group: usize, ec2: &mut Ec2, now: SimTime) {
         for _ in 0..self.groups[group].warm_size() {
-            let Some(pool) = self.warm_place(group, ec2, now) else { return };
+            let place = self.warm_place(group, ec2, now).filter(|pool| ec2.free_addresses(pool.zone, now) > 0);
+            let Some(pool) = place else { return };
             let group = &mut self.groups[group];
             let id = ec2.add_warm(pool, &group.spec.volumes, now);
             if group.spec.warm_pool.is_some_and(|pool| pool.state == WarmPoolState::Running) {
@@ -166,7 +167,7 @@ impl AutoScaling {
         }
         let (pool, former) = (ec2.instance(instance).pool, ec2.instance(instance).node);
         let ready = now + ec2.time_to_stop(instance);
-        let id = ec2.add_warm(pool, &of_group.spec.volumes, ready);
+        let id = ec2.add_former_node(pool, &of_group.spec.volumes, ready);
         if settings.state == WarmPoolState::Running {
             ec2.run_warm(id, now, now);
         }

@@ -35,6 +35,8 @@ pub(super) struct Coverage {
     reservations: Vec<Vec<Piece>>,
     /// For vCPUs and memory of each pod on Fargate, as for instances.
     pods: Vec<[Vec<Piece>; 2]>,
+    /// For each run of an instance in a warm pool, as for instances.
+    warm: Vec<Vec<Piece>>,
     /// What was bought and covered nothing, by the time for which it was paid.
     unused: Vec<(SimTime, SimTime, Money)>,
     /// Quality of the prices of reservations and of the discounts of plans.
@@ -42,12 +44,17 @@ pub(super) struct Coverage {
 }
 
 impl Coverage {
-    /// Room for so many instances, reservations and pods on Fargate. The qualities are those of what was bought.
-    pub(super) fn new(instances: usize, reservations: usize, pods: usize, qualities: [PriceQuality; 2]) -> Self {
+    /// Room for these numbers of instances, reservations, pods on Fargate, and runs in warm pools. The qualities are those of what was bought.
+    pub(super) fn new(
+        (instances, reservations): (usize, usize),
+        (pods, warm): (usize, usize),
+        qualities: [PriceQuality; 2],
+    ) -> Self {
         Self {
             instances: vec![Vec::new(); instances],
             reservations: vec![Vec::new(); reservations],
             pods: vec![<[Vec<Piece>; 2]>::default(); pods],
+            warm: vec![Vec::new(); warm],
             unused: Vec::new(),
             qualities,
         }
@@ -66,6 +73,11 @@ impl Coverage {
     /// Notes the next piece of the vCPUs (`part` 0) or the memory (1) of a pod on Fargate.
     pub(super) fn note_fargate(&mut self, (pod, part): (usize, usize), piece: Piece) {
         note(&mut self.pods[pod][part], piece);
+    }
+
+    /// Notes the next piece of a run in a warm pool.
+    pub(super) fn note_warm(&mut self, run: usize, piece: Piece) {
+        note(&mut self.warm[run], piece);
     }
 
     /// Notes a clock hour of a reservation.
@@ -88,6 +100,11 @@ impl Coverage {
     /// The pieces of an instance's life, if anything is covered of it.
     fn of_instance(&self, number: usize) -> Option<&[Piece]> {
         covered(self.instances.get(number)?)
+    }
+
+    /// The pieces of a run in a warm pool, if anything is covered of it.
+    pub(super) fn of_warm(&self, run: usize) -> Option<&[Piece]> {
+        covered(self.warm.get(run)?)
     }
 
     /// The pieces of the vCPUs (`part` 0) or the memory (1) of a pod on Fargate, if anything is covered of it.

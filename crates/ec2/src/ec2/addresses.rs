@@ -48,7 +48,8 @@ impl Ec2 {
         self.change_taken(subnet, 1, 0);
     }
 
-    fn change_taken(&mut self, subnet: u32, before: u32, now: u32) {
+    /// A holder of `before` addresses of a subnet holds `now` of them.
+    pub(super) fn change_taken(&mut self, subnet: u32, before: u32, now: u32) {
         if self.addresses_taken.len() <= subnet as usize {
             self.addresses_taken.resize(subnet as usize + 1, 0);
         }

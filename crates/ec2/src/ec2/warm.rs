@@ -1,6 +1,11 @@
 //! Instances of warm pools: launched, prepared, and stopped, but no nodes yet.
 //!
-//! Deviation: they take no addresses of subnets and use no capacity reservations.
+//! A stopped instance keeps its private addresses. A new instance of a pool has one: no network plugin ran on it. One that was a node keeps those
+//! of its interfaces.
+//!
+//! Deviation: they use no capacity reservations.
+//!
+//! Source: EC2 user guide, "Stop and start Amazon EC2 instances" (2026).
 
 use super::{Ec2, InstanceId, Pool, quota::Change};
 use crate::api::ApiAction;
@@ -27,6 +32,10 @@ pub struct WarmLife {
     pub runs: Vec<(SimTime, Option<SimTime>)>,
     /// Whether it holds capacity of its pool and of the vCPU quota.
     has_capacity: bool,
+    /// The subnet whose addresses it holds; `None` where no subnet is set.
+    subnet: Option<u32>,
+    /// How many addresses it holds.
+    addresses: u32,
 }
 
 impl Ec2 {
@@ -38,9 +47,36 @@ impl Ec2 {
     /// A stopped instance enters a warm pool at `entered`.
     pub fn add_warm(&mut self, pool: Pool, volumes: &NodeVolumes, entered: SimTime) -> WarmId {
         let id = WarmId(u32::try_from(self.warm.len()).unwrap_or(u32::MAX));
-        let volumes = volumes.clone();
-        self.warm.push(WarmLife { pool, volumes, entered, left: None, runs: Vec::new(), has_capacity: false });
+        self.warm.push(WarmLife {
+            pool,
+            volumes: volumes.clone(),
+            entered,
+            left: None,
+            runs: Vec::new(),
+            has_capacity: false,
+            subnet: self.roomiest_subnet(pool.zone).map(|(number, _)| number),
+            addresses: 0,
+        });
+        self.hold_addresses(id, 1);
         id
+    }
+
+    /// A stopped instance that was a node enters a warm pool at `entered`: its interfaces keep their addresses.
+    pub fn add_former_node(&mut self, pool: Pool, volumes: &NodeVolumes, entered: SimTime) -> WarmId {
+        let id = self.add_warm(pool, volumes, entered);
+        if let Some(kind) = self.region.instance_type(pool.instance_type) {
+            self.hold_addresses(id, self.settings.network.addresses_of(&kind.facts, 0));
+        }
+        id
+    }
+
+    /// It holds `addresses` of its subnet from now on.
+    fn hold_addresses(&mut self, id: WarmId, addresses: u32) {
+        let life = &mut self.warm[id.0 as usize];
+        let before = std::mem::replace(&mut life.addresses, addresses);
+        if let Some(subnet) = life.subnet {
+            self.change_taken(subnet, before, addresses);
+        }
     }
 
     /// Launches an instance into a warm pool; `None` if EC2 refuses.
@@ -75,6 +111,7 @@ impl Ec2 {
     /// It leaves its warm pool, and is gone.
     pub fn end_warm(&mut self, id: WarmId, now: SimTime) {
         self.stop_warm(id, now);
+        self.hold_addresses(id, 0);
         let life = &mut self.warm[id.0 as usize];
         life.left = Some(now.max(life.entered));
     }
@@ -84,9 +121,13 @@ impl Ec2 {
     /// # Errors
     /// If the pool has no capacity for it, or a quota no room.
     pub fn start_warm(&mut self, id: WarmId, node: NodeId, now: SimTime) -> Result<InstanceId, FleetErrorCode> {
-        let WarmLife { pool, has_capacity, .. } = self.warm[id.0 as usize];
+        let WarmLife { pool, has_capacity, addresses, .. } = self.warm[id.0 as usize];
         if !has_capacity {
-            self.candidate((pool, 1), 0, now)?;
+            // Its addresses are there for it.
+            self.hold_addresses(id, 0);
+            let candidate = self.candidate((pool, 1), 0, now);
+            self.hold_addresses(id, addresses);
+            candidate?;
         }
         self.end_warm(id, now);
         let volumes = self.warm[id.0 as usize].volumes.clone();
