@@ -64,7 +64,7 @@ fn autoscaled_workload_may_outgrow_its_budget() {
 }
 
 #[test]
-fn quota_below_the_surge_of_an_update_is_announced() {
+fn quota_below_update_surge_is_announced() {
     // Four nodes of two vCPUs in two zones, and four more during the update: 16 vCPUs.
     let said = |vcpus: u32, config: &str| {
         let group = format!("{GROUP}{config}");
@@ -83,7 +83,7 @@ fn quota_below_the_surge_of_an_update_is_announced() {
 }
 
 #[test]
-fn subnets_below_the_surge_of_an_update_are_announced() {
+fn subnets_below_update_surge_are_announced() {
     // In each zone two nodes with 20 addresses each, and two new ones with ten each.
     let said = |addresses: u32| {
         let subnets = format!(
