@@ -3,7 +3,7 @@
 use nodecast::simulation::Outcome;
 use nodecast::world::record::NodeEnd;
 
-use crate::node_groups::{minutes, run};
+use crate::node_groups::{minutes, run, web};
 
 /// Two hours of a group of this size in two zones, of which one has no power from 10 minutes on, with exact times of machines.
 fn outage(desired: u32, managed: bool, steps: &str) -> Outcome {
@@ -14,7 +14,7 @@ fn outage(desired: u32, managed: bool, steps: &str) -> Outcome {
          group_health_check: 30s }} }}\nnodeGroups:\n  - {{ name: workers, instanceType: m6i.large, desired: {desired}, max: 60, managed: {managed} }}\ntimeline: [{steps}]\n\
          faults: [{{ at: 10m, for: 2h, zone_outage: {{ zone: us-east-1b, mode: power }} }}]\n"
     );
-    run(&text, "")
+    run(&text, &web(1))
 }
 
 /// When each unhealthy instance ended, in seconds after the outage.
