@@ -4,6 +4,7 @@
 //! money are in the currency that `about.currency` names. `docs/outputs.md` explains each key.
 
 mod about;
+mod allocation;
 pub mod availability;
 pub mod churn;
 mod controllers;

@@ -2,21 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use super::allocation::{CostOwner, by_owner, is_unused};
 use super::{CostSummary, HOURS_PER_MONTH, Part, PhaseCost, Share, SpotRangeSummary, rounded};
 use crate::cloud::billing::other::not_simulated;
-use crate::cloud::{BillItem, BillLine};
-use crate::domain::{Money, NodeId, Resources, SimDuration, SimTime};
+use crate::cloud::BillLine;
+use crate::domain::{Money, SimTime};
 use nodecast_settings::CostOf;
 use nodecast_world::Outcome;
-use nodecast_world::record::{NodeFacts, PodFacts};
+use nodecast_world::record::NodeFacts;
 
-/// Parts per billion: a share as an integer.
-const BILLION: i128 = 1_000_000_000;
-
-/// The label of what is billed for nothing that a workload asked for.
-const IDLE: &str = "(idle)";
-/// The label of what is billed without a node behind it.
-const CLUSTER: &str = "(cluster)";
 /// The label of what a line of the bill does not state.
 const UNKNOWN: &str = "unknown";
 
@@ -26,9 +20,9 @@ pub(super) fn summary(outcome: &Outcome) -> CostSummary {
     let per_hour = |amount: Money| (hours > 0.0).then(|| rounded(amount.as_f64() / hours, 9));
     let net = || outcome.bill.net().iter();
     let node_lines = || net().filter_map(|line| Some((line, node_of(outcome, line)?)));
-    let by_workload = by_workload(outcome);
+    let by_owner = by_owner(outcome);
     let nodes: Money = node_lines().map(|(line, _)| line.amount).sum();
-    let idle = by_workload.get(IDLE).copied().unwrap_or_default();
+    let idle = by_owner.get(&CostOwner::Idle).copied().unwrap_or_default();
     CostSummary {
         total: total.as_f64(),
         per_hour: per_hour(total),
@@ -46,7 +40,7 @@ pub(super) fn summary(outcome: &Outcome) -> CostSummary {
             sums(node_lines().map(|(line, node)| (node.origin.name().to_string(), line.amount))),
             total,
         ),
-        by_workload: parts(by_workload, total),
+        by_workload: parts(by_name(outcome, &by_owner), total),
         by_price_quality: parts(sums(net().map(|line| (line.quality.as_str().to_owned(), line.amount))), total),
         spot_range: outcome.bill.spot_range.map(|range| SpotRangeSummary {
             spot: range.spot.as_f64(),
@@ -69,7 +63,7 @@ pub(super) fn of_assumptions(outcome: &Outcome) -> Vec<Option<Share>> {
         return Vec::new();
     }
     let total = outcome.bill.total();
-    let by_workload = by_workload(outcome);
+    let by_workload = by_name(outcome, &by_owner(outcome));
     let net = || outcome.bill.net().iter();
     let amount = |parts: &CostOf| -> Money {
         let of_workloads = parts.workloads.iter().filter_map(|name| by_workload.get(&name.to_string()).copied());
@@ -80,6 +74,11 @@ pub(super) fn of_assumptions(outcome: &Outcome) -> Vec<Option<Share>> {
         of_workloads.chain(of_pools).chain(of_items).sum()
     };
     stated.iter().map(|parts| parts.as_ref().map(|parts| share(amount(parts), total))).collect()
+}
+
+/// The bill by the label of its owners; workloads of one name are one.
+fn by_name(outcome: &Outcome, by_owner: &BTreeMap<CostOwner, Money>) -> BTreeMap<String, Money> {
+    sums(by_owner.iter().map(|(owner, amount)| (owner.name(outcome), *amount)))
 }
 
 /// What the bill comes to without the network's lines; `None` where it has none.
@@ -137,107 +136,6 @@ fn by_item(outcome: &Outcome) -> Vec<Part> {
     let mut parts = parts(sums, charged);
     parts.iter_mut().for_each(|part| part.share = part.share.abs());
     parts
-}
-
-/// Whether a line of the net bill is for capacity that was bought ahead and that nothing used.
-fn is_unused(line: &BillLine) -> bool {
-    line.node.is_none() && line.item.is_compute()
-}
-
-/// Shares out the whole bill, net. A node's cost times the largest of its mean requests of CPU, memory and each kind of
-/// accelerator over the time billed is used, the rest idle: whoever holds all GPUs of a node leaves nothing of it to others.
-/// The used part goes to the pods of the node in proportion to the largest of their shares of these, times the time that
-/// they held them.
-fn by_workload(outcome: &Outcome) -> BTreeMap<String, Money> {
-    let mut node_costs = vec![(Money::ZERO, SimDuration::ZERO); outcome.record.nodes.len()];
-    let mut sums = BTreeMap::new();
-    for line in outcome.bill.lines.iter().filter(|line| is_time_of_machine(line)) {
-        if let Some((_, billed)) = line.node.and_then(|node| node_costs.get_mut(node.index())) {
-            *billed += line.to - line.from;
-        }
-    }
-    for line in outcome.bill.net() {
-        let label = if is_unused(line) { IDLE } else { CLUSTER };
-        match line.node.and_then(|node| node_costs.get_mut(node.index())) {
-            Some((cost, _)) => *cost += line.amount,
-            None => *sums.entry(label.to_owned()).or_insert(Money::ZERO) += line.amount,
-        }
-    }
-    let weights = weights_by_node(outcome);
-    for ((node, (cost, billed)), weights) in outcome.record.nodes.iter().zip(node_costs).zip(&weights) {
-        if cost == Money::ZERO {
-            continue;
-        }
-        let used = cost.portion(used_billionths(node, billed), BILLION);
-        let mut handed_out = Money::ZERO;
-        for (&workload, part) in weights.keys().zip(used.shared_by(weights.values().copied())) {
-            handed_out += part;
-            *sums.entry(workload_name(outcome, workload)).or_insert(Money::ZERO) += part;
-        }
-        let left = cost - handed_out;
-        *sums.entry(IDLE.to_owned()).or_insert(Money::ZERO) += left;
-    }
-    sums
-}
-
-/// Whether a line says for how long a node is billed: that of its instance, or of the vCPUs of its pod on Fargate, whose memory and storage are
-/// billed for the same time.
-const fn is_time_of_machine(line: &BillLine) -> bool {
-    matches!(line.item, BillItem::Instance | BillItem::FargateCpu)
-}
-
-/// The largest of mean requested CPU, memory and accelerators over allocatable, in billionths of what `billed` time offered.
-fn used_billionths(node: &NodeFacts, billed: SimDuration) -> i128 {
-    let used = |integral: i128, allocatable: i64| {
-        let offered = i128::from(allocatable) * i128::from(billed.as_micros());
-        if offered <= 0 { 0 } else { (integral.saturating_mul(BILLION) / offered).clamp(0, BILLION) }
-    };
-    let accelerators = node.requested_accelerators.iter();
-    let of_accelerators = accelerators.map(|(name, integral)| used(*integral, node.allocatable.get(*name))).max();
-    used(node.requested_cpu, node.allocatable.cpu_milli())
-        .max(used(node.requested_memory, node.allocatable.memory_bytes()))
-        .max(of_accelerators.unwrap_or(0))
-}
-
-fn workload_name(outcome: &Outcome, workload: u32) -> String {
-    let facts = outcome.record.workloads.get(workload as usize);
-    facts.map_or_else(|| UNKNOWN.to_owned(), |facts| facts.name.to_string())
-}
-
-/// For each node, the weight of each workload (by its number) among the node's pods.
-fn weights_by_node(outcome: &Outcome) -> Vec<BTreeMap<u32, i128>> {
-    let nodes = &outcome.record.nodes;
-    let end = SimTime::ZERO + outcome.about.duration;
-    let mut weights = vec![BTreeMap::new(); nodes.len()];
-    for pod in outcome.record.pods.unnamed() {
-        let Some(node) = pod.node.map(NodeId::index).filter(|&node| node < nodes.len()) else { continue };
-        let weight = pod_weight(&pod, &nodes[node], end);
-        if weight > 0 {
-            *weights[node].entry(pod.workload.0).or_insert(0) += weight;
-        }
-    }
-    weights
-}
-
-/// The largest of a pod's shares of its node's CPU, memory and accelerators, in billionths, times the microseconds it held
-/// them; one that was resized where it runs held one size after the other.
-fn pod_weight(pod: &PodFacts, node: &NodeFacts, end: SimTime) -> i128 {
-    let from = pod.scheduled.max(node.running).unwrap_or(end);
-    let until = pod.removed.unwrap_or(end).min(node.terminating.unwrap_or(end));
-    let spans = pod.requests_between(from, until);
-    spans.map(|(from, until, requests)| largest_share(requests, node) * i128::from((until - from).as_micros())).sum()
-}
-
-/// The largest of the shares that requests have of a node's CPU, memory and accelerators, in billionths.
-fn largest_share(requests: &Resources, node: &NodeFacts) -> i128 {
-    let share = |requested: i64, allocatable: i64| {
-        if allocatable <= 0 { 0 } else { i128::from(requested) * BILLION / i128::from(allocatable) }
-    };
-    let accelerators = requests.iter().filter(|(name, _)| name.is_accelerator());
-    let of_accelerators = accelerators.map(|(name, amount)| share(amount, node.allocatable.get(name))).max();
-    share(requests.cpu_milli(), node.allocatable.cpu_milli())
-        .max(share(requests.memory_bytes(), node.allocatable.memory_bytes()))
-        .max(of_accelerators.unwrap_or(0))
 }
 
 /// Splits what the compute of nodes costs net at the instants at which they became Ready and were told to go. The parts sum
