@@ -34,6 +34,7 @@ mod commitments;
 mod consolidation_tuning;
 mod control_plane_tier;
 mod cost_aware_verdict;
+mod cost_groups;
 mod coupled;
 mod cpu_credits;
 mod daemon_admission;

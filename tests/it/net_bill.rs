@@ -58,6 +58,10 @@ fn check(outcome: &Outcome) {
         near(parts.iter().map(|part| part.amount).sum(), sum, what);
         assert!(parts.iter().all(|part| (0.0..=1.0).contains(&part.share)), "{what}: {parts:?}");
     }
+    let groups = cost.by_label.iter().map(|label| &label.groups).chain([&cost.by_namespace]);
+    for groups in groups.filter(|groups| !groups.is_empty()) {
+        near(groups.iter().map(|group| group.part.amount).sum(), cost.total, "groups");
+    }
     let [idle, unused, unconfirmed] = [cost.idle, cost.unused, cost.unconfirmed];
     assert!([idle, unused, unconfirmed].iter().all(|part| (0.0..=1.0).contains(&part.share)), "{cost:?}");
     assert!(idle.amount + 1e-9 >= unused.amount && idle.amount <= cost.total + 1e-9, "{cost:?}");

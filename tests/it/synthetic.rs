@@ -5,8 +5,8 @@ use nodecast::catalog::PriceQuality;
 use nodecast::cloud::{Bill, BillItem, BillLine};
 use nodecast::domain::workload::ObjectName;
 use nodecast::domain::{
-    Accrual, Currency, HourlyRate, Money, NodeId, NodePool, PodId, Resources, SimDuration, SimTime, Symbol, Versions,
-    WorkloadId,
+    Accrual, Currency, HourlyRate, Labels, Money, NodeId, NodePool, PodId, Resources, SimDuration, SimTime, Symbol,
+    Versions, WorkloadId,
 };
 use nodecast::scenario::manifests::lints::PRE_STOP;
 use nodecast::scenario::{Caveat, Caveats};
@@ -147,6 +147,7 @@ fn about() -> About {
         price_date: "2026-07-20".to_owned(),
         assumptions: vec!["Every request costs 12 ms of CPU & nothing else".to_owned()],
         costs_of_assumptions: vec![None],
+        cost_by: vec![Symbol::new("team")],
         calibration: None,
         objectives: Objectives {
             pending_p99: Some(SimDuration::from_secs(60)),
@@ -164,6 +165,7 @@ fn workloads() -> Vec<WorkloadFacts> {
         has_load,
         placeholder: false,
         image: format!("registry.example/{name}:1.2").into(),
+        labels: if has_load { Labels::new().with("team", "shop") } else { Labels::new() },
         part_of: None,
     };
     vec![
@@ -394,6 +396,7 @@ fn sample(minute: i64) -> Sample {
             replicas_ready: replicas.min(2),
             requests_per_second: if loaded { 450.0 + minute as f64 } else { 0.0 },
             cpu_used_milli: if loaded { 800.0 } else { 0.0 },
+            memory_used_bytes: Some(GIB / 4),
             latency_mean_seconds: latency,
             latency_p99_seconds: latency.map(|seconds| seconds * 4.0),
         }],

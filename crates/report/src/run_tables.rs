@@ -3,7 +3,11 @@
 //! Must not: choose the rows; a terminal shows the first of them.
 
 use super::figure::Figure;
-use super::summary::{Distribution, QueueFigures, ReplicaChangeFigures, RequestFigures, Sizes, VerticalFigures};
+use super::format;
+use super::summary::{
+    AboutSummary, CostGroup, Distribution, QueueFigures, ReplicaChangeFigures, RequestFigures, RequestUse, Sizes,
+    VerticalFigures,
+};
 use super::table::{Rows, Table};
 
 /// Widths of the first columns in a terminal: tables below each other have the same columns, in 80 characters.
@@ -112,6 +116,42 @@ pub(crate) fn queues<'s>(all: impl IntoIterator<Item = &'s QueueFigures>) -> Tab
         .detail()
         .gap(1)
         .widths(&WIDTHS)
+        .into()
+}
+
+/// Cost of groups of workloads, with requests and usage as means over the run. A page has more columns than a terminal.
+pub(crate) fn cost_groups<'s>(
+    header: &str,
+    all: impl IntoIterator<Item = &'s CostGroup>,
+    (about, total): (&AboutSummary, f64),
+) -> Table {
+    let mean = |use_of: Option<RequestUse>, amount: fn(&RequestUse) -> f64| {
+        let mean = amount(&use_of?) / (about.duration_seconds / 3_600.0);
+        mean.is_finite().then(|| Figure::decimals(mean, if mean < 100.0 { 2 } else { 0 }))
+    };
+    let used = |use_of: Option<RequestUse>| mean(use_of.filter(|known| known.efficiency.is_some()), |known| known.used);
+    let efficiency = |use_of: Option<RequestUse>| use_of?.efficiency.map(Figure::share);
+    Rows::new(all)
+        .text(header, |group| &group.part.name)
+        .shortened(LABEL)
+        .number("cost", |group| format::money_among(&about.currency, group.part.amount, total))
+        .number("share of bill", |group| Figure::share(group.part.share))
+        .number("CPU requested", |group| mean(group.cpu, |known| known.requested))
+        .unit("cores")
+        .detail()
+        .number("CPU used", |group| used(group.cpu))
+        .unit("cores")
+        .detail()
+        .number("CPU efficiency", |group| efficiency(group.cpu))
+        .number("memory requested", |group| mean(group.memory, |known| known.requested))
+        .unit("GiB")
+        .detail()
+        .number("memory used", |group| used(group.memory))
+        .unit("GiB")
+        .detail()
+        .number("memory efficiency", |group| efficiency(group.memory))
+        .gap(1)
+        .widths(&[LABEL, 9, 13, 14, 17])
         .into()
 }
 

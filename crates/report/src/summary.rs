@@ -9,6 +9,7 @@ pub mod availability;
 pub mod churn;
 mod controllers;
 mod cost;
+mod cost_groups;
 mod jobs;
 pub mod lives;
 pub(crate) mod made_anew;
@@ -25,6 +26,7 @@ pub use about::{AboutSummary, InputSummary, VersionsSummary};
 pub use availability::{AutoscalerAtMax, AvailabilitySummary, WorkloadAvailability};
 pub use churn::{BlockedFigures, ChurnSummary, CycleFigures, DecisionFigures, DriftedFigures, ReplacementFigures};
 pub use controllers::{ControlPlaneFigures, ControllerSummary, Limited, LoopFigures};
+pub use cost_groups::{CostGroup, LabelCost, RequestUse};
 pub use jobs::JobFigures;
 use nodecast_settings::Caveats;
 use nodecast_world::Outcome;
@@ -131,6 +133,12 @@ pub struct CostSummary {
     /// The whole bill by workload: the used part of each node shared out by what pods requested; what nobody
     /// requested is `(idle)`, what has no node is `(cluster)`.
     pub by_workload: Vec<Part>,
+    /// The whole bill by namespace; absent with one namespace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_namespace: Vec<CostGroup>,
+    /// The whole bill by each label of the scenario's `output.cost_by`; absent without one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_label: Vec<LabelCost>,
     /// The whole bill by the quality of its prices.
     pub by_price_quality: Vec<Part>,
     /// What the bill would be if Spot prices were off; `null` without Spot at a price that may be.

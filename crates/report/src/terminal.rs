@@ -24,6 +24,8 @@ pub use brief::brief;
 const WORKLOADS_MAX: usize = 4;
 /// Warnings that are printed; the page has all.
 const WARNINGS_MAX: usize = 3;
+/// Namespaces and values of a label that are printed; the page has all.
+const GROUPS_MAX: usize = 8;
 /// Changes of replica counts that are printed; the page has more, `events.jsonl` all.
 const CHANGES_SHOWN: usize = 8;
 /// Characters of a change's reason that are printed.
@@ -56,6 +58,7 @@ fn lines_of(summary: &Summary, over_time: Vec<String>, width: Option<usize>) -> 
     availability::lines(summary, &mut lines);
     reached_limits::lines(summary, &mut lines);
     control_plane::lines(summary, &mut lines);
+    cost_groups(summary, width, &mut lines);
     pods(summary, width, &mut lines);
     requests(summary, width, &mut lines);
     queues(summary, width, &mut lines);
@@ -90,6 +93,25 @@ fn heading(summary: &Summary, lines: &mut Vec<String>) {
     ));
     lines.extend(about.calibration.as_ref().map(|calibration| format!("Calibration: {}", calibration.in_short())));
     lines.push(String::new());
+}
+
+/// Cost by namespace and by the labels that the scenario asks for, the most expensive groups first.
+fn cost_groups(summary: &Summary, width: Option<usize>, lines: &mut Vec<String>) {
+    let cost = &summary.cost;
+    let by_label = cost.by_label.iter().map(|label| (label.label.as_str(), &label.groups));
+    for (name, groups) in [("namespace", &cost.by_namespace)].into_iter().chain(by_label) {
+        if groups.is_empty() {
+            continue;
+        }
+        let shown = groups.iter().take(GROUPS_MAX);
+        let header = format!("cost by {name}");
+        lines.extend(run_tables::cost_groups(&header, shown, (&summary.about, cost.total)).lines(width));
+        let more = groups.len().saturating_sub(GROUPS_MAX) as u64;
+        if more > 0 {
+            lines.push(format!("  + {} in the report", format::counted(more, "more group", "more groups")));
+        }
+        lines.push(String::new());
+    }
 }
 
 fn pods(summary: &Summary, width: Option<usize>, lines: &mut Vec<String>) {

@@ -225,6 +225,8 @@ pub struct OutputSettings {
     pub open_metrics: Option<SimDuration>,
     /// Time between the samples of tables and curves; `None` for what keeps them small.
     pub sample_every: Option<SimDuration>,
+    /// Keys of pod labels by which the report sums cost.
+    pub cost_by: Vec<Symbol>,
 }
 
 impl OutputSettings {

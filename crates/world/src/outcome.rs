@@ -96,6 +96,8 @@ pub struct About {
     pub assumptions: Vec<String>,
     /// Of the first of these, in order, the part of the bill that rests on each; `None` where nobody says.
     pub costs_of_assumptions: Vec<Option<CostOf>>,
+    /// Keys of pod labels by which the report sums cost, in their order.
+    pub cost_by: Vec<Symbol>,
     /// What a calibration gave; `None` without one.
     pub calibration: Option<Calibrated>,
     /// Limits that the answer is held against.

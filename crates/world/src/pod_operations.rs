@@ -13,7 +13,9 @@ impl World {
     pub fn add_workload(&mut self, new: NewWorkload, has_load: bool) -> WorkloadId {
         let placeholder = new.template.is_placeholder();
         let image = image_of(&new.template);
-        let facts = WorkloadFacts { name: new.name, kind: new.kind, has_load, placeholder, image, part_of: None };
+        let labels = new.template.labels.clone();
+        let facts =
+            WorkloadFacts { name: new.name, kind: new.kind, has_load, placeholder, image, labels, part_of: None };
         self.record.workloads.push(facts);
         self.record.availability.push(AvailabilityFacts::default());
         self.next_pods.push(0);
@@ -94,6 +96,7 @@ impl World {
             let template = &self.cluster.workload(workload).template;
             let facts = &mut self.record.workloads[workload.index()];
             (facts.placeholder, facts.image) = (template.is_placeholder(), image_of(template));
+            facts.labels = template.labels.clone();
         }
     }
 

@@ -25,7 +25,8 @@ use std::sync::Arc;
 
 use crate::domain::workload::ObjectName;
 use crate::domain::{
-    HourlyRate, KubernetesVersion, Money, NodeId, ResourceName, Resources, SimDuration, SimTime, Symbol, WorkloadId,
+    HourlyRate, KubernetesVersion, Labels, Money, NodeId, ResourceName, Resources, SimDuration, SimTime, Symbol,
+    WorkloadId,
 };
 use nodecast_karpenter::disruption::Obstacle;
 
@@ -90,6 +91,8 @@ pub struct WorkloadFacts {
     pub placeholder: bool,
     /// The image of the first container of its present template.
     pub image: Box<str>,
+    /// The labels of pods of its present template.
+    pub labels: Labels,
     /// The name under which its replicas are counted together with those of others.
     pub part_of: Option<ObjectName>,
 }
@@ -466,6 +469,8 @@ pub struct WorkloadSample {
     pub requests_per_second: f64,
     /// CPU in use by all replicas together, in thousandths; zero without load.
     pub cpu_used_milli: f64,
+    /// Memory in use by all Ready replicas together, in bytes; `None` without usage data.
+    pub memory_used_bytes: Option<i64>,
     /// Mean response time in seconds, `None` when no request was served.
     pub latency_mean_seconds: Option<f64>,
     /// 99th percentile of the response time in seconds, `None` when no request was served.

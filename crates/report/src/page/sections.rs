@@ -1,6 +1,7 @@
 //! The sections of the page, in the order in which a reader asks.
 
 mod control_plane;
+mod cost_groups;
 mod reached_limits;
 mod replicas;
 mod vertical;
@@ -266,6 +267,7 @@ pub(super) fn cost(page: &mut Html, summary: &Summary) {
         page.add_table(table, SUMMARY_FILE);
     }
     page.raw("</div>\n");
+    cost_groups::sections(page, summary);
     let is_used = |quality: PriceQuality| cost.by_price_quality.iter().any(|part| part.name == quality.as_str());
     let legend = PriceQuality::legend(is_used);
     if !legend.is_empty() {

@@ -107,10 +107,20 @@ fn weights_by_node(outcome: &Outcome) -> Vec<BTreeMap<WorkloadId, i128>> {
 /// The largest of a pod's shares of its node's CPU, memory and accelerators, in billionths, times the microseconds it held
 /// them; one that was resized where it runs held one size after the other.
 fn pod_weight(pod: &PodFacts, node: &NodeFacts, end: SimTime) -> i128 {
+    held(pod, node, end)
+        .map(|(from, until, requests)| largest_share(requests, node) * i128::from((until - from).as_micros()))
+        .sum()
+}
+
+/// What a pod requests of its node, by the spans of the time for which it holds that while the node is billed.
+pub(super) fn held<'p>(
+    pod: &'p PodFacts,
+    node: &NodeFacts,
+    end: SimTime,
+) -> impl Iterator<Item = (SimTime, SimTime, &'p Resources)> {
     let from = pod.scheduled.max(node.running).unwrap_or(end);
     let until = pod.removed.unwrap_or(end).min(node.terminating.unwrap_or(end));
-    let spans = pod.requests_between(from, until);
-    spans.map(|(from, until, requests)| largest_share(requests, node) * i128::from((until - from).as_micros())).sum()
+    pod.requests_between(from, until)
 }
 
 /// The largest of the shares that requests have of a node's CPU, memory and accelerators, in billionths.

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::allocation::{CostOwner, by_owner, is_unused};
+use super::cost_groups::Grouping;
 use super::{CostSummary, HOURS_PER_MONTH, Part, PhaseCost, Share, SpotRangeSummary, rounded};
-use crate::cloud::billing::other::not_simulated;
 use crate::cloud::BillLine;
+use crate::cloud::billing::other::not_simulated;
 use crate::domain::{Money, SimTime};
 use nodecast_settings::CostOf;
 use nodecast_world::Outcome;
@@ -21,6 +22,7 @@ pub(super) fn summary(outcome: &Outcome) -> CostSummary {
     let net = || outcome.bill.net().iter();
     let node_lines = || net().filter_map(|line| Some((line, node_of(outcome, line)?)));
     let by_owner = by_owner(outcome);
+    let groups = Grouping::new(outcome, &by_owner);
     let nodes: Money = node_lines().map(|(line, _)| line.amount).sum();
     let idle = by_owner.get(&CostOwner::Idle).copied().unwrap_or_default();
     CostSummary {
@@ -41,6 +43,8 @@ pub(super) fn summary(outcome: &Outcome) -> CostSummary {
             total,
         ),
         by_workload: parts(by_name(outcome, &by_owner), total),
+        by_namespace: groups.by_namespace(|sums| parts(sums, total)),
+        by_label: groups.by_label(|sums| parts(sums, total)),
         by_price_quality: parts(sums(net().map(|line| (line.quality.as_str().to_owned(), line.amount))), total),
         spot_range: outcome.bill.spot_range.map(|range| SpotRangeSummary {
             spot: range.spot.as_f64(),

@@ -45,12 +45,17 @@ fn together(one: &WorkloadSample, other: &WorkloadSample) -> WorkloadSample {
         (Some(a), Some(b)) => Some(a.max(b)),
         (a, b) => a.or(b),
     };
+    let memory = match (one.memory_used_bytes, other.memory_used_bytes) {
+        (Some(a), Some(b)) => Some(a + b),
+        (a, b) => a.or(b),
+    };
     WorkloadSample {
         workload: one.workload,
         replicas_desired: one.replicas_desired + other.replicas_desired,
         replicas_ready: one.replicas_ready + other.replicas_ready,
         requests_per_second: rate,
         cpu_used_milli: one.cpu_used_milli + other.cpu_used_milli,
+        memory_used_bytes: memory,
         latency_mean_seconds: mean,
         latency_p99_seconds: larger,
     }
@@ -70,6 +75,7 @@ mod tests {
             replicas_ready: 1,
             requests_per_second: requests,
             cpu_used_milli: 50.0,
+            memory_used_bytes: Some(1 << 20),
             latency_mean_seconds: latency,
             latency_p99_seconds: latency,
         };

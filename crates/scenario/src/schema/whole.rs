@@ -394,7 +394,7 @@ kind! {
 
 section! {
     OUTPUT: "`output`", "`output`";
-    example "output: { directory: results/black-friday, open_metrics: 30s, sample_every: 10s }
+    example "output: { directory: results/black-friday, open_metrics: 30s, sample_every: 10s, cost_by: [team] }
 ";
     impl OutputSettings {
         /// The directory for the report, relative to where the program runs. `--out` takes another.
@@ -405,6 +405,8 @@ section! {
         /// Time between the samples of timeline.csv, workloads.csv, metrics.csv and queues.csv, and of the curves of the page,
         /// at least `1s`.
         sample_every: SampleEvery, or "at most some 2,000 samples and a million lines of workloads.csv";
+        /// Keys of pod labels, for example `team`. For each, the report has the cost by value of the label, with requests and usage.
+        cost_by["label key"]: Vec<Name> = Vec::new(), or "none";
     }
 }
 

@@ -169,10 +169,9 @@ impl<'s> Components<'s> {
 
     /// What a sample is taken of.
     pub(super) fn sampling(&mut self) -> Sampling<'_, 's> {
-        let Self { sim, controllers, jobs, autoscalers, metrics, loads, queues, karpenter, cluster_autoscaler, .. } =
-            self;
-        let (nodes_eligible, nodes_unneeded) = (karpenter.eligible(), cluster_autoscaler.unneeded());
-        Sampling { sim, controllers, jobs, autoscalers, metrics, loads, queues, nodes_eligible, nodes_unneeded }
+        let Self { sim, controllers, jobs, autoscalers, metrics, loads, usages, queues, .. } = self;
+        let (nodes_eligible, nodes_unneeded) = (self.karpenter.eligible(), self.cluster_autoscaler.unneeded());
+        Sampling { sim, controllers, jobs, autoscalers, metrics, loads, usages, queues, nodes_eligible, nodes_unneeded }
     }
 
     /// Pods on Fargate, in order of their start.

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use super::event::{Event, class};
 use super::job_loop::ScaledJobs;
 use super::load_loop::Loads;
-use super::metrics_server::MetricsServer;
+use super::metrics_server::{self, MetricsServer};
 use super::queue_loop::Queues;
 use super::replica_loop::ReplicaLoops;
 use super::sim::Sim;
+use super::usage_loop::{self, Usages};
 use super::workload_controllers::Controllers;
 use crate::cluster::{NodeOrigin, NodePhase};
 use crate::domain::workload::ObjectName;
@@ -23,6 +24,7 @@ pub(super) struct Sampling<'c, 's> {
     pub(super) autoscalers: &'c ReplicaLoops<'s>,
     pub(super) metrics: &'c MetricsServer,
     pub(super) loads: &'c mut Loads,
+    pub(super) usages: &'c Usages,
     pub(super) queues: &'c mut Queues,
     /// Nodes that each reason of Karpenter's disruption may take.
     pub(super) nodes_eligible: [u32; 3],
@@ -139,6 +141,7 @@ fn budgets(sim: &Sim<'_>) -> Vec<BudgetSample> {
 
 fn workload_sample(cluster: &mut Sampling<'_, '_>, now: SimTime, id: WorkloadId) -> WorkloadSample {
     let of_jobs = cluster.controllers.job_pods_wanted(cluster.sim, id).or_else(|| cluster.jobs.pods_wanted(id));
+    let memory_used_bytes = memory_used(cluster, now, id);
     let workload = cluster.sim.world.workload(id);
     let mut load = cluster.loads.of.indices(id).first().and_then(|&load| cluster.loads.all.get_mut(load));
     let response = load.as_mut().and_then(|load| load.response_seconds());
@@ -154,7 +157,26 @@ fn workload_sample(cluster: &mut Sampling<'_, '_>, now: SimTime, id: WorkloadId)
         replicas_ready: workload.ready,
         requests_per_second: load.map_or(0.0, |load| load.model.throughput()),
         cpu_used_milli: cpu_used_milli + other_cpu as f64 * f64::from(workload.ready) / 1e3,
+        memory_used_bytes,
         latency_mean_seconds: response.map(|(mean, _)| mean),
         latency_p99_seconds: response.map(|(_, p99)| p99),
     }
+}
+
+/// Memory in use by the Ready pods of a workload, whose load has been brought to `now`, in bytes; `None` if the scenario gives none.
+fn memory_used(cluster: &Sampling<'_, '_>, now: SimTime, id: WorkloadId) -> Option<i64> {
+    let (world, metrics, loads, usages) = (&cluster.sim.world, cluster.metrics, &*cluster.loads, cluster.usages);
+    if !usage_loop::states_memory(loads, usages, id) {
+        return None;
+    }
+    let load = loads.of.indices(id).first().and_then(|&load| loads.all.get(load));
+    let cpu_of_replica = metrics.cpu_of_replica(id, load, now);
+    let workload = world.workload(id);
+    let memory = |pod| {
+        let spec = &world.pod(pod).spec;
+        let for_requests = load.and_then(|load| load.memory_of(metrics.used_by_pod(pod, cpu_of_replica, now)?));
+        let stated = usage_loop::memory_of_pod((&usages.all, &usages.of), id, (spec, workload.ready));
+        metrics_server::memory_in_use((for_requests, stated), spec).unwrap_or(0)
+    };
+    Some(workload.pods.iter().copied().filter(|&pod| world.pod(pod).is_ready()).map(memory).sum())
 }

@@ -246,6 +246,7 @@ fn about(sim: &Sim<'_>, scenario: &Scenario, policy: &PolicyVariant) -> About {
             .chain(of_fargate(sim))
             .collect(),
         costs_of_assumptions: scenario.assumptions.iter().map(|assumption| assumption.cost_of.clone()).collect(),
+        cost_by: scenario.output.cost_by.clone(),
         calibration: scenario.calibrated.clone(),
         objectives: Objectives {
             unavailable_pod_minutes: scenario.objectives.unavailable_pod_minutes.map(Quantity::as_f64),
