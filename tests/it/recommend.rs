@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use nodecast::experiment::presentation::recommendation;
-use nodecast::experiment::recommendation::{Advice, LeverResult, Recommendation};
+use nodecast::experiment::presentation::{recommendation, recommendation_page};
+use nodecast::experiment::recommendation::{Advice, Change, Class, LeverResult, Recommendation};
 
 use crate::cli::{Place, assert_fits};
 
@@ -87,9 +87,8 @@ fn planted_savings_are_found_and_exported() {
     assert!(compared.to_string().contains("recommended"));
 }
 
-#[test]
-fn commitments_are_computed_as_a_run_bills_them() {
-    let place = Place::new();
+/// The commitments that `recommend` finds for three pods on four nodes.
+fn commitments(place: &Place) -> Recommendation {
     let pods = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: api}\nspec:\n  replicas: 3\n  \
                 selector: {matchLabels: {app: api}}\n  template:\n    metadata: {labels: {app: api}}\n    \
                 spec: {containers: [{name: c, image: x, resources: {requests: {cpu: 700m, memory: 1Gi}}}]}\n";
@@ -102,7 +101,27 @@ fn commitments_are_computed_as_a_run_bills_them() {
     let (out, err, code) =
         place.nodecast(&["recommend", "scenario.yaml", "--levers", "commitments", "--format", "json", "--quiet"]);
     assert_eq!(code, Some(0), "{err}");
-    let answer: Recommendation = serde_json::from_str(&out).unwrap();
+    serde_json::from_str(&out).unwrap()
+}
+
+#[test]
+fn page_separates_savings_of_commitments_and_settings() {
+    let mut answer = commitments(&Place::new());
+    let setting = Change { class: Class::Setting, subject: "NodePool <b>".to_owned(), ..answer.changes[0].clone() };
+    answer.changes.push(setting);
+    let page = recommendation_page::render(&answer);
+    let places = [">Savings per year<", ">Settings<", "1. NodePool &lt;b&gt;", ">Commitments<", "<td>2. "];
+    let places = places.map(|words| page.find(words).unwrap_or_else(|| panic!("no {words} in {page}")));
+    assert!(places.is_sorted(), "{places:?}");
+    assert_eq!(page.matches("<rect class=\"bar\"").count(), answer.changes.len());
+    let risk = answer.changes[0].risk.as_ref().unwrap();
+    assert!(page.contains(&format!("<td data-label=\"Reversibility\">{}</td>", risk.reversibility)), "{page}");
+}
+
+#[test]
+fn commitments_are_computed_as_a_run_bills_them() {
+    let place = Place::new();
+    let answer = commitments(&place);
     assert!(answer.effort.used < 20, "{} simulations", answer.effort.used);
     let plans: Vec<String> = answer.changes[0].set.iter().map(|(path, value)| format!("{path}={value}")).collect();
     let per_month = |set: &[&str]| {

@@ -16,6 +16,7 @@ mod plane;
 pub mod recommendation;
 pub mod recommendation_page;
 pub mod rightsizing;
+mod savings;
 pub mod studio;
 pub mod sweep_page;
 pub mod sweep_table;

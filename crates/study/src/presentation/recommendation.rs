@@ -178,13 +178,18 @@ fn changes(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String
     numbered(answer, &answer.changes, width, lines);
 }
 
-/// Settings, then commitments, which are contracts.
+/// Changes by class, each with its heading: settings, then commitments, which are contracts.
+pub(super) fn classes(changes: &[Change]) -> [(&'static str, Class, Vec<&Change>); 2] {
+    [("Settings", Class::Setting), ("Commitments", Class::Commitment)]
+        .map(|(heading, class)| (heading, class, changes.iter().filter(|change| change.class == class).collect()))
+}
+
+/// Changes under the headings of their classes.
 fn numbered(answer: &Recommendation, changes: &[Change], width: Option<usize>, lines: &mut Vec<String>) {
-    let is_setting = |change: &&Change| change.class == Class::Setting;
-    let (settings, commitments): (Vec<&Change>, Vec<&Change>) = changes.iter().partition(is_setting);
-    let is_mixed = !settings.is_empty() && !commitments.is_empty();
+    let groups = classes(changes);
+    let is_mixed = groups.iter().all(|(.., group)| !group.is_empty());
     let mut number = 1;
-    for (heading, group) in [("Settings", settings), ("Commitments", commitments)] {
+    for (heading, _, group) in groups {
         lines.extend((is_mixed).then(|| heading.to_owned()));
         for item in group {
             change(answer, (number, item), width, lines);

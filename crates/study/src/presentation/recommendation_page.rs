@@ -1,7 +1,9 @@
 //! The page of `recommend`: the answer, what it costs in what, and the curves that it was chosen from.
 
-use super::recommendation::{among_today, assumed_changes, comparison, diff, large_line_rows, money, sentence};
-use super::{known, signed_percent};
+use super::recommendation::{
+    among_today, assumed_changes, classes, comparison, diff, large_line_rows, money, sentence,
+};
+use super::{known, savings, signed_percent};
 use crate::domain::words::counted;
 use crate::recommendation::{FamilyCurve, Recommendation, Robustness, Tried};
 use crate::report::axis::Axis;
@@ -23,6 +25,7 @@ svg .grid { stroke: var(--line); }
 .verdict { font-size: 1.15rem; background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 0.75rem 1rem; margin: 1rem 0; }
 .curves { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 1rem 1.5rem; }
 .curves figure { margin: 0; min-width: 0; max-width: 36rem; }
+.lines td:last-child { white-space: normal; min-width: 16rem; }
 pre.diff { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 0.5rem 0.75rem; overflow-x: auto; }
 @media (max-width: 480px) { svg .axis, svg .mark { font-size: 15px; } }
 ";
@@ -42,11 +45,12 @@ const ROWS: usize = 12;
 /// The page of an answer.
 pub fn render(answer: &Recommendation) -> String {
     let mut page = Html::new();
-    head(&mut page, &format!("{}, recommended", answer.scenario), &[STYLE, OWN_STYLE], &[]);
+    head(&mut page, &format!("{}, recommended", answer.scenario), &[STYLE, OWN_STYLE, savings::STYLE], &[]);
     page.element("h1", &format!("{}: what to change", answer.scenario));
     page.raw("<div class=\"verdict\">\n");
     page.element("p", &sentence(answer));
     page.raw("</div>\n");
+    savings::bars(&mut page, answer);
     large_lines(&mut page, answer);
     changes(&mut page, answer);
     costs(&mut page, answer);
@@ -83,6 +87,7 @@ fn large_lines(page: &mut Html, answer: &Recommendation) {
     }
     page.element("h2", "Largest lines of today's bill");
     let rows = Rows::new(large_line_rows(answer));
+    page.raw("<div class=\"lines\">\n");
     page.add_table(
         rows.text("line", |row| row.0[0].clone())
             .text("cost", |row| row.0[1].clone())
@@ -90,6 +95,7 @@ fn large_lines(page: &mut Html, answer: &Recommendation) {
             .text("levers", |row| row.1.clone()),
         FILE,
     );
+    page.raw("</div>\n");
 }
 
 fn changes(page: &mut Html, answer: &Recommendation) {
@@ -97,8 +103,9 @@ fn changes(page: &mut Html, answer: &Recommendation) {
         return;
     }
     page.element("h2", "Recommended changes");
-    for (number, change) in answer.changes.iter().enumerate() {
-        page.element("h3", &format!("{}. {}: {}", number + 1, change.subject, change.to));
+    let ordered = classes(&answer.changes).into_iter().flat_map(|(.., group)| group);
+    for (number, change) in (1..).zip(ordered) {
+        page.element("h3", &format!("{number}. {}: {}", change.subject, change.to));
         let saves = known(&change.saves_per_month).text(among_today(answer));
         page.element(
             "p",
@@ -114,6 +121,9 @@ fn changes(page: &mut Html, answer: &Recommendation) {
             lines.extend(diff(edit).into_iter().map(|line| format!("  {line}")));
         }
         page.raw(&format!("<pre class=\"diff\">{}</pre>\n", text(&lines.join("\n"))));
+        if let Some(risk) = &change.risk {
+            page.element("p class=\"note\"", &format!("Needs: {}.", risk.needs));
+        }
     }
 }
 
