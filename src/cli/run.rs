@@ -11,7 +11,7 @@ use crate::domain::{Money, SimDuration};
 use crate::program::Failure;
 use crate::program::fleet;
 use crate::program::run::{Request, Run, metrics_step};
-use crate::report::{self, OutputDirectory, Summary, markdown, open_metrics, terminal};
+use crate::report::{self, OutputDirectory, Summary, markdown, open_metrics, report_index, terminal};
 use crate::simulation::{Outcome, Progress};
 
 /// From this share of the bill at estimated prices on, people are told how to get AWS's.
@@ -39,6 +39,9 @@ pub(super) struct Arguments {
     /// Maximum samples in metrics.om for per-node and per-pod series; above it they are thinned out or dropped
     #[arg(long, value_name = "N", default_value_t = open_metrics::Settings::SAMPLES_MAX)]
     open_metrics_samples: u64,
+    /// Also write index.html to the parent of the output directory: a list of the runs whose reports are below it
+    #[arg(long)]
+    index: bool,
     /// Compress the tables with gzip: pods.csv becomes pods.csv.gz
     #[arg(long)]
     compress: bool,
@@ -72,11 +75,30 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         run.without_metrics();
     }
     let out = arguments.out.clone().unwrap_or_else(|| run.output_directory());
+    let parent = arguments.index.then(|| parent_of(&out));
+    if let Some(parent) = &parent {
+        report_index::check(parent).map_err(Failure::of_report)?;
+    }
     let directory = OutputDirectory::begin(&out).map_err(Failure::of_report)?.compressing_tables(arguments.compress);
     let Some(outcome) = simulate(arguments, &run, console)? else {
         return Err(Failure::silent(Failure::INTERRUPTED));
     };
-    conclude(arguments, &run, &outcome, (directory, &out), console)
+    conclude(arguments, &run, &outcome, (directory, &out), console)?;
+    if let Some(parent) = &parent {
+        let index = report_index::write(parent).map_err(Failure::of_report)?;
+        if !arguments.quiet {
+            console.tell(&format!("index: {}", index.display()));
+        }
+    }
+    Ok(())
+}
+
+/// The directory that holds another.
+fn parent_of(directory: &Path) -> PathBuf {
+    match directory.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
+    }
 }
 
 /// Runs a fleet, which takes fewer options than a scenario.
@@ -85,6 +107,7 @@ fn run_fleet(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Fai
         ("--policy", arguments.request.policy.is_some()),
         ("--set", arguments.edits.has_set()),
         ("--open-metrics", arguments.open_metrics.is_some()),
+        ("--index", arguments.index),
         ("--summary-md", arguments.summary_md.is_some()),
         ("--watch", arguments.watch),
         ("--check", arguments.check),

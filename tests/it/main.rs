@@ -128,6 +128,7 @@ mod refused_edits;
 mod regrouping;
 mod relabelled;
 mod report;
+mod report_index;
 mod report_page;
 mod reserved_capacity;
 mod resource_claims;

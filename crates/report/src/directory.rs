@@ -22,6 +22,7 @@ use flate2::write::GzEncoder;
 use building::Building;
 pub use building::hold_scratch;
 pub use whole_file::write_whole;
+pub(crate) use written::hexadecimal_digest;
 use written::{Hashing, Stamps, manifest, stamps};
 pub use written::{MANIFEST_FILE, check_written};
 
@@ -100,7 +101,7 @@ pub enum OutputError {
 }
 
 impl OutputError {
-    pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |reason| Self::Io { action, path: path.to_owned(), reason }
     }
 }

@@ -19,6 +19,7 @@ pub mod page;
 pub mod percentile;
 pub mod plots;
 pub mod pricing;
+pub mod report_index;
 mod run_tables;
 pub mod short_names;
 mod sparklines;

@@ -68,6 +68,11 @@ impl Write for Hashing {
     }
 }
 
+/// The SHA-256 of these bytes, in hexadecimal.
+pub(crate) fn hexadecimal_digest(bytes: &[u8]) -> String {
+    hexadecimal(&Sha256::digest(bytes))
+}
+
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
