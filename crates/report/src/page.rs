@@ -1,6 +1,7 @@
 //! `report.html`: one page that needs nothing else, the answers first.
 
 mod answers;
+pub mod bars;
 mod churn;
 pub mod data;
 mod html;
@@ -16,6 +17,11 @@ use nodecast_world::Outcome;
 
 /// Colours and shapes that every page shares.
 pub const STYLE: &str = include_str!("page/style.css");
+/// The look of the sentence that answers.
+pub const VERDICT_STYLE: &str = "\
+.verdict { font-size: 1.15rem; background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 0.75rem 1rem; margin: 1rem 0; }
+.verdict p { margin: 0.3rem 0; }
+";
 /// The look of charts, of the replay and of what moves them.
 pub const CHART_STYLE: &str = include_str!("page/charts.css");
 /// What every page with charts runs.

@@ -2,6 +2,7 @@
 
 use nodecast_model::text::cells::printable;
 
+use crate::format::counted;
 use crate::table::Table;
 
 /// A page under construction.
@@ -119,6 +120,18 @@ impl Html {
             self.element("li", item.as_ref());
         }
         self.raw("</ul>\n");
+    }
+
+    /// Adds warnings below a heading with their number. Without warnings nothing is added.
+    pub fn warnings<T: AsRef<str>>(&mut self, lines: impl IntoIterator<Item = T>) {
+        let lines: Vec<T> = lines.into_iter().collect();
+        if lines.is_empty() {
+            return;
+        }
+        self.raw("<div class=\"warnings\">\n");
+        self.element("h2", &counted(lines.len() as u64, "warning", "warnings"));
+        self.list(lines);
+        self.raw("</div>\n");
     }
 
     /// Bytes so far.

@@ -10,7 +10,7 @@ use crate::backtest::workloads::Curve;
 use crate::backtest::{Answer, Findings, TypeHours, Verdict};
 use crate::report::axis::Axis;
 use crate::report::format::{Measure, counted, money};
-use crate::report::page::{Html, begin, sentence, text};
+use crate::report::page::{Html, VERDICT_STYLE, begin, sentence, text};
 
 /// Workloads whose curves are drawn.
 const DRAWN_MAX: usize = 12;
@@ -27,8 +27,6 @@ const TOP: f64 = 8.0;
 const LEFT: f64 = 7.0;
 
 const OWN_STYLE: &str = "\
-.verdict { font-size: 1.15rem; background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 0.75rem 1rem; margin: 1rem 0; }
-.verdict p { margin: 0.3rem 0; }
 .over { margin: 1.4rem 0; overflow-x: auto; }
 .over figcaption { color: var(--ink); font-size: 0.95rem; margin-bottom: 0.3rem; }
 .over > svg { min-width: 560px; overflow: visible; }
@@ -48,7 +46,12 @@ td.agrees { color: var(--good); } td.differs { color: var(--bad); font-weight: 6
 /// The page. `command` is the command line that repeats it; curves are of `window` of the record, nodes first.
 pub fn render(answer: &Answer, curves: &[Curve], window: Window, command: &str) -> String {
     let mut page = Html::new();
-    begin(&mut page, &format!("{}: forecast vs actual", answer.scenario), &[OWN_STYLE, tally::STYLE].concat(), &[]);
+    begin(
+        &mut page,
+        &format!("{}: forecast vs actual", answer.scenario),
+        &[VERDICT_STYLE, OWN_STYLE, tally::STYLE].concat(),
+        &[],
+    );
     page.element("h1", &format!("{}: held against what happened", answer.scenario));
     let seeds = counted(answer.replications, "seed", "seeds");
     let about =
@@ -64,12 +67,7 @@ pub fn render(answer: &Answer, curves: &[Curve], window: Window, command: &str) 
     page.fold("in-words", "In words", &counted(words.len() as u64, "sentence", "sentences"));
     words.iter().for_each(|word| page.element("p", word));
     page.end_fold();
-    if !answer.warnings.is_empty() {
-        page.raw("<div class=\"warnings\">\n");
-        page.element("h2", &counted(answer.warnings.len() as u64, "warning", "warnings"));
-        page.list(answer.warnings.lines());
-        page.raw("</div>\n");
-    }
+    page.warnings(answer.warnings.lines());
     bill(&mut page, answer);
     if let Some((nodes, others)) = curves.split_first() {
         page.element("h2", "Nodes");

@@ -6,6 +6,7 @@ use crate::comparison::{Comparison, PolicyResult};
 use crate::figures::{Figure, find};
 use crate::report::axis::Axis;
 use crate::report::format::Measure;
+use crate::report::page::bars::{open, place, ticks, tip};
 use crate::report::page::{Html, sentence, text};
 use crate::statistics::Estimate;
 
@@ -15,8 +16,6 @@ const ROWS: [&str; 5] = ["cost_per_month", "unavailable_pod_minutes", "pending_p
 const POLICIES_MAX: usize = 4;
 /// Widest ends of the axis, as shares; what lies beyond has a tip.
 const ENDS: [f64; 6] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.0];
-/// Margins at both sides of the axis, in percent of its width.
-const MARGIN: f64 = 6.0;
 const HEIGHT: f64 = 26.0;
 
 pub(super) const STYLE: &str = "\
@@ -105,12 +104,7 @@ fn table(page: &mut Html, (first, other): (&PolicyResult, &PolicyResult), rows: 
         page.raw(&format!("<td><span class=\"{class}\">{words}</span></td></tr>\n"));
     }
     page.raw("</tbody>\n<tfoot><tr><td></td><td class=\"level\"></td><td class=\"level\"></td><td class=\"plot\">");
-    let mut svg = "<svg class=\"fixed\" height=\"16\" aria-hidden=\"true\">".to_owned();
-    for (tick, label) in axis.ticks() {
-        svg +=
-            &format!("<text x=\"{:.2}%\" y=\"12\" text-anchor=\"middle\">{}</text>", place(&axis, tick), text(&label));
-    }
-    page.raw(&format!("{svg}</svg></td><td></td><td></td></tr></tfoot>\n</table>\n"));
+    page.raw(&format!("{}</td><td></td><td></td></tr></tfoot>\n</table>\n", ticks(&axis)));
 }
 
 /// The axis of all rows: shares around zero, wide enough for all intervals, but for those of several times the first.
@@ -122,14 +116,8 @@ fn axis(rows: &[Row]) -> Axis<'static> {
     Axis::new(Measure::Share, -end, end)
 }
 
-/// The place of a share, in percent of the width.
-pub(super) fn place(axis: &Axis<'_>, value: f64) -> f64 {
-    MARGIN + axis.share(value).clamp(0.0, 1.0) * (100.0 - 2.0 * MARGIN)
-}
-
 fn drawing(row: &Row, axis: &Axis<'_>) -> String {
-    let label = text(&format!("{}: difference {}", row.figure.label, row.difference));
-    let mut svg = format!("<svg class=\"fixed\" height=\"{HEIGHT}\" role=\"img\" aria-label=\"{label}\">");
+    let mut svg = open(HEIGHT, &format!("{}: difference {}", row.figure.label, row.difference));
     let (zero, middle) = (place(axis, 0.0), HEIGHT / 2.0);
     svg += &format!("<line class=\"zero\" x1=\"{zero}%\" y1=\"0\" x2=\"{zero}%\" y2=\"{HEIGHT}\"/>");
     let Some(share) = &row.relative else { return svg + "</svg>" };
@@ -138,14 +126,10 @@ fn drawing(row: &Row, axis: &Axis<'_>) -> String {
         svg += &format!("<line class=\"reach\" x1=\"{from:.2}%\" y1=\"{middle}\" x2=\"{to:.2}%\" y2=\"{middle}\"/>");
     }
     let (value, (low, high)) = (share.centre(), axis.ends());
-    let at = place(axis, value);
     if value > high || value < low {
-        let tip = if value > high { "M0-6L9 0L0 6Z" } else { "M0-6L-9 0L0 6Z" };
-        svg += &format!(
-            "<svg x=\"{at:.2}%\" y=\"{middle}\" width=\"1\" height=\"1\" overflow=\"visible\"><path d=\"{tip}\"/></svg>"
-        );
+        svg += &tip(axis, value, middle);
     } else {
-        svg += &format!("<circle cx=\"{at:.2}%\" cy=\"{middle}\" r=\"5\"/>");
+        svg += &format!("<circle cx=\"{:.2}%\" cy=\"{middle}\" r=\"5\"/>", place(axis, value));
     }
     svg + "</svg>"
 }

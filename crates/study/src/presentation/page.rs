@@ -8,7 +8,7 @@ use super::{compared, measure, seeds, stacked, value_among};
 use crate::comparison::{Comparison, PolicyResult, Wording};
 use crate::figures::{Figure, Unit, find, for_people};
 use crate::report::format::{counted, instant_for_people, warm_up};
-use crate::report::page::{CHART_SCRIPT, Html, begin, data, script, sentence, text};
+use crate::report::page::{CHART_SCRIPT, Html, VERDICT_STYLE, begin, data, script, sentence, text};
 use crate::report::table::Rows;
 use crate::simulation::Outcome;
 
@@ -37,8 +37,6 @@ figure svg.dots { overflow: visible; }
 }
 :root { --dot: #0969da; }
 @media (prefers-color-scheme: dark) { :root { --dot: #58a6ff; } }
-.verdict { font-size: 1.15rem; background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 0.75rem 1rem; margin: 1rem 0; }
-.verdict p { margin: 0.3rem 0; }
 ";
 
 /// The page of a comparison. `command` is the command line that repeats it; `runs` holds one run of each policy, whose
@@ -46,7 +44,7 @@ figure svg.dots { overflow: visible; }
 pub fn render(comparison: &Comparison, command: &str, runs: &[(&str, &Outcome)]) -> String {
     let about = &comparison.about;
     let mut page = Html::new();
-    let style = [OWN_STYLE, forest::STYLE].concat();
+    let style = [VERDICT_STYLE, OWN_STYLE, forest::STYLE].concat();
     begin(&mut page, &format!("{}, compared", about.scenario), &style, &CHART_SCRIPT);
     heading(&mut page, comparison);
     let mut sentences = verdict(comparison);
@@ -110,13 +108,7 @@ fn warnings(page: &mut Html, comparison: &Comparison) {
     if let Some(silenced) = comparison.warnings.about_silenced() {
         page.element("p class=\"faint\"", &silenced);
     }
-    if comparison.warnings.is_empty() {
-        return;
-    }
-    page.raw("<div class=\"warnings\">\n");
-    page.element("h2", &counted(comparison.warnings.len() as u64, "warning", "warnings"));
-    page.list(comparison.warnings.lines());
-    page.raw("</div>\n");
+    page.warnings(comparison.warnings.lines());
 }
 
 /// Figures that any policy has a value for.

@@ -9,7 +9,7 @@ use crate::recommendation::{FamilyCurve, Recommendation, Robustness, Tried};
 use crate::report::axis::Axis;
 use crate::report::figure::Figure;
 use crate::report::format::Measure;
-use crate::report::page::{Html, STYLE, head, text};
+use crate::report::page::{Html, STYLE, VERDICT_STYLE, head, text};
 use crate::report::table::Rows;
 
 const OWN_STYLE: &str = "\
@@ -22,7 +22,6 @@ svg .mark { fill: currentColor; font-size: 12px; }
 svg .grid { stroke: var(--line); }
 :root { --dot: #0969da; }
 @media (prefers-color-scheme: dark) { :root { --dot: #58a6ff; } }
-.verdict { font-size: 1.15rem; background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 0.75rem 1rem; margin: 1rem 0; }
 .curves { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 1rem 1.5rem; }
 .curves figure { margin: 0; min-width: 0; max-width: 36rem; }
 .lines td:last-child { white-space: normal; min-width: 16rem; }
@@ -45,7 +44,7 @@ const ROWS: usize = 12;
 /// The page of an answer.
 pub fn render(answer: &Recommendation) -> String {
     let mut page = Html::new();
-    head(&mut page, &format!("{}, recommended", answer.scenario), &[STYLE, OWN_STYLE, savings::STYLE], &[]);
+    head(&mut page, &format!("{}, recommended", answer.scenario), &[STYLE, VERDICT_STYLE, OWN_STYLE, savings::STYLE], &[]);
     page.element("h1", &format!("{}: what to change", answer.scenario));
     page.raw("<div class=\"verdict\">\n");
     page.element("p", &sentence(answer));
@@ -57,12 +56,7 @@ pub fn render(answer: &Recommendation) -> String {
     robustness(&mut page, answer);
     curves(&mut page, answer);
     tried(&mut page, answer);
-    if !answer.warnings.is_empty() {
-        page.raw("<div class=\"warnings\">\n");
-        page.element("h2", &counted(answer.warnings.len() as u64, "warning", "warnings"));
-        page.list(answer.warnings.lines());
-        page.raw("</div>\n");
-    }
+    page.warnings(answer.warnings.lines());
     page.raw("</main>\n<footer>\n");
     let effort = &answer.effort;
     let footer = format!(

@@ -3,7 +3,7 @@
 use super::sweep_table::{answer, columns, header, own_objectives, rows, short_paths};
 use super::{plane, stacked, with_own_unit};
 use crate::report::format::{counted, instant_for_people, span, warm_up};
-use crate::report::page::{Html, STYLE, head, sentence, text};
+use crate::report::page::{Html, STYLE, VERDICT_STYLE, head, sentence, text};
 use crate::sweep::Sweep;
 
 const OWN_STYLE: &str = "\
@@ -23,8 +23,6 @@ figure .plane svg.field { flex: 1; }
 @media (max-width: 640px) { svg .second { display: none; } }
 :root { --dot: #0969da; }
 @media (prefers-color-scheme: dark) { :root { --dot: #58a6ff; } }
-.verdict { font-size: 1.15rem; background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 0.75rem 1rem; margin: 1rem 0; }
-.verdict p { margin: 0.3rem 0; }
 .settings th { white-space: normal; vertical-align: bottom; }
 .settings td span { display: block; color: var(--faint); font-size: 0.85em; }
 @media (max-width: 640px) {
@@ -48,7 +46,7 @@ const ROWS_MAX: usize = 1_000;
 pub fn render(sweep: &Sweep, command: &str) -> String {
     let about = &sweep.about;
     let mut page = Html::new();
-    head(&mut page, &format!("{}, swept", about.scenario), &[STYLE, OWN_STYLE], &[]);
+    head(&mut page, &format!("{}, swept", about.scenario), &[STYLE, VERDICT_STYLE, OWN_STYLE], &[]);
     page.element("h1", &format!("{}: settings swept", about.scenario));
     let settings = counted(sweep.results.len() as u64, "setting", "settings");
     let replications = counted(about.replications, "replication", "replications");
@@ -89,12 +87,7 @@ pub fn render(sweep: &Sweep, command: &str) -> String {
     if let Some(silenced) = sweep.warnings.about_silenced() {
         page.element("p class=\"faint\"", &silenced);
     }
-    if !sweep.warnings.is_empty() {
-        page.raw("<div class=\"warnings\">\n");
-        page.element("h2", &counted(sweep.warnings.len() as u64, "warning", "warnings"));
-        page.list(sweep.warnings.lines());
-        page.raw("</div>\n");
-    }
+    page.warnings(sweep.warnings.lines());
     page.raw("</main>\n<footer>\n");
     let footer = format!("{} {}, prices of {}", sweep.program, sweep.program_version, about.price_date);
     page.element("p class=\"note\"", &footer);

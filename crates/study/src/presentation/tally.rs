@@ -1,10 +1,10 @@
 //! Tally: a strip of the verdicts of a backtest, and the error of each metric within its tolerance band.
 
 use super::backtest_words::error;
-use super::forest::place;
 use crate::backtest::{Answer, FigureResult, Verdict};
 use crate::report::axis::Axis;
 use crate::report::format::Measure;
+use crate::report::page::bars::{open, place, ticks, tip};
 use crate::report::page::{Html, sentence, text};
 
 /// Metrics that have a bar; the table has all.
@@ -65,18 +65,14 @@ pub(super) fn strip(page: &mut Html, answer: &Answer) {
             judged.verdict.as_str()
         ));
     }
-    let mut svg = "<svg class=\"fixed\" height=\"16\" aria-hidden=\"true\">".to_owned();
-    for (tick, label) in axis.ticks() {
-        svg +=
-            &format!("<text x=\"{:.2}%\" y=\"12\" text-anchor=\"middle\">{}</text>", place(&axis, tick), text(&label));
-    }
-    page.raw(&format!("</tbody>\n<tfoot><tr><td></td><td>{svg}</svg></td><td></td><td></td></tr></tfoot>\n</table>\n"));
+    let ticks = ticks(&axis);
+    page.raw(&format!("</tbody>\n<tfoot><tr><td></td><td>{ticks}</td><td></td><td></td></tr></tfoot>\n</table>\n"));
 }
 
 fn drawing(figure: &FigureResult, axis: &Axis<'_>) -> String {
     let judged = &figure.judged;
-    let label = text(&format!("{}: error {}, {}", figure.label, error(judged.error), judged.verdict.as_str()));
-    let mut svg = format!("<svg class=\"fixed\" height=\"{HEIGHT}\" role=\"img\" aria-label=\"{label}\">");
+    let words = format!("{}: error {}, {}", figure.label, error(judged.error), judged.verdict.as_str());
+    let mut svg = open(HEIGHT, &words);
     let (from, to, zero) = (place(axis, -figure.tolerance), place(axis, figure.tolerance), place(axis, 0.0));
     svg += &format!(
         "<rect class=\"band\" x=\"{from:.2}%\" y=\"3\" width=\"{:.2}%\" height=\"{}\"/>",
@@ -85,14 +81,11 @@ fn drawing(figure: &FigureResult, axis: &Axis<'_>) -> String {
     );
     svg += &format!("<line class=\"zero\" x1=\"{zero:.2}%\" y1=\"0\" x2=\"{zero:.2}%\" y2=\"{HEIGHT}\"/>");
     let Some(share) = judged.error else { return svg + "</svg>" };
-    let (at, middle) = (place(axis, share), HEIGHT / 2.0);
+    let middle = HEIGHT / 2.0;
     if share.abs() > END {
-        let tip = if share > 0.0 { "M0-6L9 0L0 6Z" } else { "M0-6L-9 0L0 6Z" };
-        svg += &format!(
-            "<svg x=\"{at:.2}%\" y=\"{middle}\" width=\"1\" height=\"1\" overflow=\"visible\"><path d=\"{tip}\"/></svg>"
-        );
+        svg += &tip(axis, share, middle);
     } else {
-        svg += &format!("<circle cx=\"{at:.2}%\" cy=\"{middle}\" r=\"5\"/>");
+        svg += &format!("<circle cx=\"{:.2}%\" cy=\"{middle}\" r=\"5\"/>", place(axis, share));
     }
     svg + "</svg>"
 }
