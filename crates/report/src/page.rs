@@ -25,7 +25,9 @@ pub const VERDICT_STYLE: &str = "\
 /// The look of charts, of the replay and of what moves them.
 pub const CHART_STYLE: &str = include_str!("page/charts.css");
 /// What every page with charts runs.
-pub const CHART_SCRIPT: [&str; 2] = [include_str!("page/core.js"), include_str!("page/charts.js")];
+pub const CHART_SCRIPT: [&str; 3] = [include_str!("page/core.js"), include_str!("page/charts.js"), SCROLL_SCRIPT];
+/// What a page without charts runs: it says which tables scroll, and lets keys scroll them.
+pub const SCROLL_SCRIPT: &str = include_str!("page/scroll.js");
 /// What the page of a run has beside its charts.
 const RUN_SCRIPT: [&str; 4] = [
     include_str!("page/replay.js"),
@@ -114,6 +116,11 @@ fn head_of(page: &mut Html, title: &str, (styles, scripts): (&[&str], &[&str]), 
 /// The data of a page and what is done with it.
 pub fn script(page: &mut Html, data: &str, parts: &[&str]) {
     page.raw(&format!("<script type=\"application/json\" id=\"data\">{data}</script>\n"));
+    script_without_data(page, parts);
+}
+
+/// What a page without data does.
+pub fn script_without_data(page: &mut Html, parts: &[&str]) {
     page.raw(&format!("<script>{}</script>\n", script_text(parts)));
 }
 

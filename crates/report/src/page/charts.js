@@ -489,7 +489,6 @@ function highestInstant() {
   return all.length > 0 ? instants[all.indexOf(all.reduce((one, two) => Math.max(one, two)))] : 0;
 }
 
-for (const place of document.querySelectorAll(".scroll")) hintAtScroll(place);
 const chartPlace = document.getElementById("panels");
 // What the reader sees first; a page that folds nothing has no place for it.
 const firstPlace = document.getElementById("first-panels");

@@ -235,18 +235,5 @@ function handleKey(event) {
   return true;
 }
 
-/** Says of a box that is wider inside than outside that it scrolls, and lets keys scroll it, whenever its size changes. */
-function hintAtScroll(place) {
-  const look = () => {
-    const cut = place.scrollWidth > place.clientWidth + 1;
-    place.classList.toggle("cut", cut);
-    const said = { tabindex: "0", role: "region", "aria-label": "A table that scrolls sideways" };
-    for (const [name, value] of Object.entries(said)) cut ? place.setAttribute(name, value) : place.removeAttribute(name);
-  };
-  const observer = new ResizeObserver(() => requestAnimationFrame(look));
-  observer.observe(place);
-  for (const inner of place.children) observer.observe(inner);
-}
-
 addEventListener("resize", changed);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
