@@ -10,7 +10,8 @@ mod answer;
 mod sizes;
 
 pub use answer::{
-    Amounts, ContainerSizes, LeftAlone, MoreReplicas, RightSizing, Run, SizingResult, WorkloadCost, answer,
+    Amounts, ContainerSizes, LeftAlone, MoreReplicas, RightSizing, Run, SizingResult, WorkloadCost, WorkloadKills,
+    answer,
 };
 pub use sizes::{Measured, measure};
 
@@ -230,6 +231,8 @@ pub fn patches(scenario: &Scenario, policy: &str, measured: &Measured, sizing: S
 pub struct Aside {
     /// Containers killed for lack of memory.
     pub out_of_memory: f64,
+    /// The same by workload.
+    pub out_of_memory_by_workload: BTreeMap<String, f64>,
     /// Pods evicted because their node ran out of memory.
     pub evicted_for_memory: f64,
     /// Hours for which pods wanted more CPU than their limit or their node gave.
@@ -263,11 +266,18 @@ impl Aside {
     pub fn from_outcome(outcome: &Outcome) -> Self {
         let kills = outcome.record.events.iter();
         let kills = kills.filter(|kill| kill.kind == EventKind::PodKilled && kill.message.starts_with("OOMKilled"));
+        let mut by_workload = BTreeMap::new();
+        for pod in kills.clone().filter_map(|kill| outcome.record.pods.get(kill.pod?)) {
+            if let Some(workload) = outcome.record.workloads.get(pod.workload.index()) {
+                *by_workload.entry(workload.name.to_string()).or_default() += 1.0;
+            }
+        }
         let summary = crate::report::Summary::from_outcome(outcome);
         let of_usage: f64 = outcome.record.throttled.iter().map(|item| item.throttled.as_secs_f64()).sum();
         let of_requests: f64 = summary.requests.iter().map(|request| request.throttled_seconds).sum();
         Self {
             out_of_memory: kills.count() as f64,
+            out_of_memory_by_workload: by_workload,
             evicted_for_memory: outcome.record.pressed.count() as f64,
             throttled_hours: (of_usage + of_requests) / 3_600.0,
             by_workload: summary.cost.by_workload.iter().map(|part| (part.name.clone(), part.amount)).collect(),

@@ -50,6 +50,9 @@ pub struct RightSizing {
     pub sizings: Vec<SizingResult>,
     /// The workloads whose cost changes most, at most ten.
     pub workloads: Vec<WorkloadCost>,
+    /// The workloads with OOM-killed containers under any sizing, by name; absent without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory_kills: Vec<WorkloadKills>,
     /// Every container that was sized.
     pub containers: Vec<ContainerSizes>,
     /// Workloads that keep what they request, and containers that do beside others that are sized.
@@ -127,6 +130,31 @@ pub struct WorkloadCost {
     pub workload: String,
     /// Its mean cost with each sizing, in the order of `sizings`; `null` where it had none.
     pub cost_per_month: Vec<Option<f64>>,
+}
+
+/// The containers of a workload that are killed for lack of memory.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct WorkloadKills {
+    /// Namespace and name.
+    pub workload: String,
+    /// Mean OOM kills of a run with each sizing, in the order of `sizings`.
+    pub out_of_memory: Vec<f64>,
+}
+
+/// The workloads with kills, and how many a run has on average.
+fn memory_kills(runs: &[Vec<Run>]) -> Vec<WorkloadKills> {
+    let asides = runs.iter().flatten().map(|(_, aside)| aside);
+    let names: BTreeSet<&String> = asides.flat_map(|aside| aside.out_of_memory_by_workload.keys()).collect();
+    let mean = |runs: &Vec<Run>, name: &String| {
+        let kills = runs.iter().filter_map(|(_, aside)| aside.out_of_memory_by_workload.get(name));
+        // An empty sum of floating-point numbers is −0.
+        kills.fold(0.0, |sum, kills| sum + kills) / runs.len().max(1) as f64
+    };
+    let entry = |name: &String| WorkloadKills {
+        workload: name.clone(),
+        out_of_memory: runs.iter().map(|runs| mean(runs, name)).collect(),
+    };
+    names.into_iter().map(entry).collect()
 }
 
 /// A container.
@@ -210,6 +238,7 @@ pub fn answer(
         inputs,
         sizings: Sizing::ALL.iter().zip(runs).map(|(sizing, item)| result(*sizing, item, &runs[0])).collect(),
         workloads: workloads(measured, runs, hours),
+        memory_kills: memory_kills(runs),
         containers: sized_containers(scenario, policy, measured),
         left_alone: measured.left_alone.iter().map(left_alone).collect(),
         warnings,
