@@ -32,8 +32,6 @@ pub(super) const STYLE: &str = "\
 .forest circle, .forest path { fill: var(--dot); }
 .forest tfoot td { border: 0; padding-top: 0; }
 .forest tfoot text { fill: var(--faint); font-size: 12px; }
-.chip { display: inline-block; border-radius: 1em; padding: 0 0.6em; border: 1px solid currentColor; font-size: 0.85rem; white-space: nowrap; }
-.chip.better { color: var(--good); } .chip.worse { color: var(--bad); } .chip { color: var(--faint); }
 @media (max-width: 640px) {
   .forest thead, .forest td.level { display: none; }
   .forest, .forest tbody, .forest tfoot { display: block; }

@@ -8,6 +8,7 @@ use super::{compared, measure, seeds, stacked, value_among};
 use crate::comparison::{Comparison, PolicyResult, Wording};
 use crate::figures::{Figure, Unit, find, for_people};
 use crate::report::format::{counted, instant_for_people, warm_up};
+use crate::report::page::bars::CHIP_STYLE;
 use crate::report::page::{CHART_SCRIPT, Html, VERDICT_STYLE, begin, data, script, sentence, text};
 use crate::report::table::Rows;
 use crate::simulation::Outcome;
@@ -44,7 +45,7 @@ figure svg.dots { overflow: visible; }
 pub fn render(comparison: &Comparison, command: &str, runs: &[(&str, &Outcome)]) -> String {
     let about = &comparison.about;
     let mut page = Html::new();
-    let style = [VERDICT_STYLE, OWN_STYLE, forest::STYLE].concat();
+    let style = [VERDICT_STYLE, OWN_STYLE, CHIP_STYLE, forest::STYLE].concat();
     begin(&mut page, &format!("{}, compared", about.scenario), &style, &CHART_SCRIPT);
     heading(&mut page, comparison);
     let mut sentences = verdict(comparison);
