@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::cluster::{self, OfCluster};
+use super::experiment::write_page;
 use super::{Console, Format};
 use crate::catalog::Catalog;
 use crate::domain::well_known;
@@ -27,6 +28,9 @@ pub(super) struct Arguments {
     nodes: Vec<String>,
     #[command(flatten)]
     rest: OfCluster,
+    /// Also write the result as an HTML page with charts
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// What to print: a table for people, or JSON
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
@@ -49,7 +53,8 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     match arguments.format {
         Format::Table => console.data(&answer.table(console.width())),
         Format::Json => console.json(&answer),
-    }
+    }?;
+    write_page(arguments.html.as_deref(), || answer.page(), false, console)
 }
 
 /// What the Cluster Autoscaler of the dump sees of those of the nodes that are of no NodePool.

@@ -200,6 +200,21 @@ pub(super) fn write_part<A: Answer>(
     Ok(())
 }
 
+/// Writes a page where `--html` says, and says so unless it is `quiet`.
+pub(super) fn write_page(
+    file: Option<&Path>,
+    page: impl FnOnce() -> String,
+    quiet: bool,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
+    let Some(file) = file else { return Ok(()) };
+    write_whole(file, &page())?;
+    if !quiet {
+        console.tell(&format!("page: {}", file.display()));
+    }
+    Ok(())
+}
+
 /// Writes a file that appears whole or not at all; its directory is made.
 pub(super) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
     directory::write_whole(path, text).map_err(Failure::of_report)

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::edits::Edits;
-use super::experiment::{Bar, Common, write_whole};
+use super::experiment::{Bar, Common, write_page};
 use super::{Console, Format};
 use crate::experiment::presentation::{recommendation, recommendation_page};
 use crate::experiment::recommendation::Kind;
@@ -93,12 +93,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         Format::Table => console.verdicts(&recommendation::text_within(&found.answer, console.width()))?,
         Format::Json => console.document(&found.answer.to_json().map_err(Failure::of_report)?)?,
     }
-    if let Some(file) = &arguments.html {
-        write_whole(file, &recommendation_page::render(&found.answer))?;
-        if !common.quiet {
-            console.tell(&format!("page: {}", file.display()));
-        }
-    }
+    write_page(arguments.html.as_deref(), || recommendation_page::render(&found.answer), common.quiet, console)?;
     if let Some((directory, folder)) = folder {
         let written = found.write(directory, folder)?;
         if !common.quiet {

@@ -104,6 +104,20 @@ fn dump_questions_use_the_dumps_karpenter() {
 }
 
 #[test]
+fn drain_page_is_written_and_named() {
+    let place = Place::new();
+    place.put("dump.yaml", &small(""));
+    let page = |name: &str| {
+        let (_, err, code) = place.nodecast(&["drain", "dump.yaml", "ip-10-9-0-4", "--html", name]);
+        assert!(code == Some(0) && err.contains(&format!("page: {name}")), "{err}");
+        std::fs::read_to_string(place.path(name)).unwrap()
+    };
+    let first = page("first.html");
+    assert!(first.contains("ip-10-9-0-4 can be drained: "), "{first}");
+    assert_eq!(first, page("second.html"));
+}
+
+#[test]
 fn spot_gate_of_dump_decides_consolidation() {
     let place = Place::new();
     place.put("on.yaml", &small(&deployment("1.6.2", GATES)));

@@ -1,6 +1,8 @@
 //! What `nodecast drain` answers: where the pods of some nodes would go, which budget holds whom, what is launched and what it
 //! costs.
 
+mod page;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -180,65 +182,10 @@ impl DrainAnswer {
 
     /// The answer as a table, in lines of no more than `width` characters, if that is known.
     pub fn table(&self, width: Option<usize>) -> String {
-        let mut text = String::new();
-        let currency = self.currency.code();
         let names: Vec<&str> = self.nodes.iter().map(|node| node.name.as_str()).collect();
-        let count = |to: &str| self.pods.iter().filter(|pod| pod.to == to).count() as u64;
-        let kept = self.pods.iter().filter(|pod| pod.keeps_node).count() as u64;
-        let pods = |count| counted(count, "pod", "pods");
-        let launches = counted(self.launches.len() as u64, "new node", "new nodes");
-        let all = [
-            (count("node"), format!("{} to existing nodes", pods(count("node")))),
-            (count("new node"), format!("{} to {launches}", pods(count("new node")))),
-            (count("nowhere"), format!("{} unschedulable", pods(count("nowhere")))),
-            (kept, format!("{} not evictable", pods(kept))),
-            (count("stays") - kept, format!("{} removed with the node", pods(count("stays") - kept))),
-        ];
-        let moves: Vec<String> = all.into_iter().filter(|(count, _)| *count > 0).map(|(_, words)| words).collect();
-        let moves = if moves.is_empty() { "no pods".to_owned() } else { moves.join(", ") };
-        let _ = writeln!(text, "drain {}: {moves}", names.join(", "));
-        let _ = writeln!(text, "by {}", karpenter_label(&self.karpenter, &self.karpenter_source, &self.feature_gates));
-        let before = self.per_hour.map_or_else(|| "unknown price".to_owned(), |per_hour| money(currency, per_hour));
-        let launched = match self.launched_per_hour {
-            cost if cost > 0.0 => format!("{} launched", money(currency, cost)),
-            _ => "nothing launched".to_owned(),
-        };
-        let _ = write!(text, "cost per hour: {before} removed, {launched}");
-        if let Some(before) = self.per_hour {
-            let _ = write!(text, "; {} per month", money(currency, (self.launched_per_hour - before) * HOURS_OF_MONTH));
-        }
-        text.push_str(&self.who_stays());
-        text.push('\n');
-        let _ = writeln!(
-            text,
-            "each round of evictions takes up to {} (longest terminationGracePeriodSeconds)",
-            span(self.longest_grace_seconds)
-        );
-        for budget in &self.budgets {
-            let rounds = match budget.rounds {
-                None => "it never allows a disruption, so the drain does not finish".to_owned(),
-                Some(rounds) if budget.allowed <= 0 => {
-                    format!("{} after all its pods are Ready", counted(rounds as u64, "round", "rounds"))
-                }
-                Some(1) => "all evicted at once".to_owned(),
-                Some(rounds) => format!("{rounds} rounds; each waits until the evicted pods are Ready elsewhere"),
-            };
-            let _ = writeln!(
-                text,
-                "PodDisruptionBudget {} covers {} of these pods, allows {} now: {rounds}",
-                budget.name, budget.pods, budget.allowed
-            );
-        }
-        for (position, launch) in self.launches.iter().enumerate() {
-            let _ = writeln!(
-                text,
-                "new node {} of NodePool {}: from {} at {}/h, for {}",
-                position + 1,
-                launch.node_pool,
-                launch.instance_type,
-                money(currency, launch.per_hour),
-                counted(launch.pods as u64, "pod", "pods")
-            );
+        let mut text = format!("drain {}: {}\n", names.join(", "), self.moves());
+        for line in self.sentences() {
+            let _ = writeln!(text, "{line}");
         }
         let goes_with_node = |pod: &&MovedPod| pod.to == "stays" && !pod.keeps_node;
         for pod in self.pods.iter().filter(|pod| !goes_with_node(pod)) {
@@ -252,6 +199,69 @@ impl DrainAnswer {
             }
         }
         fitted(text, width)
+    }
+
+    /// How many pods go where: `2 pods to existing nodes, 1 pod unschedulable`.
+    fn moves(&self) -> String {
+        let count = |to: &str| self.pods.iter().filter(|pod| pod.to == to).count() as u64;
+        let kept = self.pods.iter().filter(|pod| pod.keeps_node).count() as u64;
+        let pods = |count| counted(count, "pod", "pods");
+        let launches = counted(self.launches.len() as u64, "new node", "new nodes");
+        let all = [
+            (count("node"), format!("{} to existing nodes", pods(count("node")))),
+            (count("new node"), format!("{} to {launches}", pods(count("new node")))),
+            (count("nowhere"), format!("{} unschedulable", pods(count("nowhere")))),
+            (kept, format!("{} not evictable", pods(kept))),
+            (count("stays") - kept, format!("{} removed with the node", pods(count("stays") - kept))),
+        ];
+        let moves: Vec<String> = all.into_iter().filter(|(count, _)| *count > 0).map(|(_, words)| words).collect();
+        if moves.is_empty() { "no pods".to_owned() } else { moves.join(", ") }
+    }
+
+    /// The rest of the answer, except for the pods one by one.
+    fn sentences(&self) -> Vec<String> {
+        let release = karpenter_label(&self.karpenter, &self.karpenter_source, &self.feature_gates);
+        let mut sentences = vec![format!("by {release}"), self.cost()];
+        sentences.push(format!(
+            "each round of evictions takes up to {} (longest terminationGracePeriodSeconds)",
+            span(self.longest_grace_seconds)
+        ));
+        sentences.extend(self.budgets.iter().map(|budget| {
+            let (covered, allowed) = (budget.pods, budget.allowed);
+            let rounds = budget.rounds_in_words();
+            format!(
+                "PodDisruptionBudget {} covers {covered} of these pods, allows {allowed} now: {rounds}",
+                budget.name
+            )
+        }));
+        sentences.extend(self.launches.iter().enumerate().map(|(position, launch)| {
+            format!(
+                "new node {} of NodePool {}: from {} at {}/h, for {}",
+                position + 1,
+                launch.node_pool,
+                launch.instance_type,
+                money(self.currency.code(), launch.per_hour),
+                counted(launch.pods as u64, "pod", "pods")
+            )
+        }));
+        sentences
+    }
+
+    /// The cost of the nodes that go and of those that are launched, and the nodes that stay.
+    fn cost(&self) -> String {
+        let currency = self.currency.code();
+        let before = self.per_hour.map_or_else(|| "unknown price".to_owned(), |per_hour| money(currency, per_hour));
+        let launched = match self.launched_per_hour {
+            cost if cost > 0.0 => format!("{} launched", money(currency, cost)),
+            _ => "nothing launched".to_owned(),
+        };
+        let month = self.change_per_month().map(|change| format!("; {} per month", money(currency, change)));
+        format!("cost per hour: {before} removed, {launched}{}{}", month.unwrap_or_default(), self.who_stays())
+    }
+
+    /// The change of the cost per month; `None` where the price of a node is not known.
+    fn change_per_month(&self) -> Option<f64> {
+        Some((self.launched_per_hour - self.per_hour?) * HOURS_OF_MONTH)
     }
 
     /// The nodes that stay, in clauses of a sentence: those that budgets keep, then those that Karpenter leaves there, by why.
@@ -290,14 +300,33 @@ impl DrainAnswer {
     }
 }
 
+impl BudgetInTheWay {
+    /// How many rounds of evictions it takes.
+    fn rounds_in_words(&self) -> String {
+        match self.rounds {
+            None => "it never allows a disruption, so the drain does not finish".to_owned(),
+            Some(rounds) if self.allowed <= 0 => {
+                format!("{} after all its pods are Ready", counted(rounds as u64, "round", "rounds"))
+            }
+            Some(1) => "all evicted at once".to_owned(),
+            Some(rounds) => format!("{rounds} rounds; each waits until the evicted pods are Ready elsewhere"),
+        }
+    }
+}
+
 impl MovedPod {
-    /// The pod's line of the table.
-    fn line(&self) -> String {
-        let to = match (&self.node, self.launch) {
+    /// The place that it goes to.
+    fn destination(&self) -> String {
+        match (&self.node, self.launch) {
             (Some(node), _) => format!("to {node}"),
             (None, Some(launch)) => format!("to new node {}", launch + 1),
             (None, None) => self.to.to_owned(),
-        };
+        }
+    }
+
+    /// The pod's line of the table.
+    fn line(&self) -> String {
+        let to = self.destination();
         let because = self.because.as_ref().map_or_else(String::new, |why| format!(": {why}"));
         let blocked = match (self.evictable_now, self.budgets.is_empty()) {
             (true, _) => String::new(),
@@ -457,7 +486,7 @@ mod tests {
     use super::{DrainAnswer, DrainedNode, MovedPod, SCHEMA_VERSION};
     use crate::domain::Currency;
 
-    fn answer(node: &str, pods: Vec<MovedPod>) -> DrainAnswer {
+    pub(super) fn answer(node: &str, pods: Vec<MovedPod>) -> DrainAnswer {
         DrainAnswer {
             schema_version: SCHEMA_VERSION,
             program: "nodecast",
@@ -477,6 +506,21 @@ mod tests {
         }
     }
 
+    /// A pod that goes with its node, or keeps it.
+    pub(super) fn pod(budget: &str, keeps_node: bool) -> MovedPod {
+        MovedPod {
+            pod: "shop/db-0".to_owned(),
+            from: "n0".to_owned(),
+            to: "stays",
+            node: None,
+            launch: None,
+            because: None,
+            budgets: vec![budget.to_owned()],
+            evictable_now: !keeps_node,
+            keeps_node,
+        }
+    }
+
     #[test]
     fn lines_are_no_wider_than_the_terminal() {
         let answer = answer("ip-10-0-0-1.ec2.internal", Vec::new());
@@ -491,17 +535,6 @@ mod tests {
 
     #[test]
     fn a_node_that_a_budget_keeps_saves_nothing() {
-        let pod = |budget: &str, keeps_node: bool| MovedPod {
-            pod: "shop/db-0".to_owned(),
-            from: "n0".to_owned(),
-            to: "stays",
-            node: None,
-            launch: None,
-            because: None,
-            budgets: vec![budget.to_owned()],
-            evictable_now: !keeps_node,
-            keeps_node,
-        };
         let table = |keeps_node| answer("n0", vec![pod("shop/db", keeps_node)]).table(None);
         let kept = table(true);
         assert!(
