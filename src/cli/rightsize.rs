@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use super::edits::Edits;
-use super::experiment::{Bar, Common};
+use super::experiment::{Bar, Common, write_page};
 use super::{Console, Format};
-use crate::experiment::presentation::rightsizing;
+use crate::experiment::presentation::{rightsizing, rightsizing_page};
 use crate::experiment::rightsizing::Sizing;
 use crate::program::Failure;
 use crate::program::rightsize::{Request, RightSize, begin};
@@ -29,6 +29,9 @@ pub(super) struct Arguments {
     /// Sizes to write
     #[arg(long, value_enum, value_name = "SIZES", default_value = "recommended", requires = "write")]
     size: Size,
+    /// Also write the result as an HTML page with charts
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// What to print: tables for people, or rightsizing.json
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
@@ -74,6 +77,8 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         Format::Table => console.verdicts(&rightsizing::table(&found.answer, console.width()))?,
         Format::Json => console.document(&found.answer.to_json().map_err(Failure::of_report)?)?,
     }
+    let page = || rightsizing_page::render(&found.answer, &found.command);
+    write_page(arguments.html.as_deref(), page, common.quiet, console)?;
     if let Some((directory, folder)) = patches {
         let changed = found.write(directory, arguments.size.sizing())?;
         if !common.quiet {

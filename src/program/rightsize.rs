@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use super::simulations::simulate;
+use super::simulations::{shell_line, simulate};
 use super::{Audience, Failure, Prices, edits, prices};
 use crate::experiment::inspection::inputs;
 use crate::experiment::points::{self, Cell, Plan, Point};
@@ -47,12 +47,15 @@ pub struct RightSize {
     warnings: Vec<Warning>,
     policy: String,
     seeds: Vec<u64>,
+    command: String,
 }
 
 /// The answer, and what patches are made of.
 pub struct RightSized {
     /// The answer.
     pub answer: RightSizing,
+    /// The command line that repeats it.
+    pub command: String,
     scenario: Scenario,
     policy: String,
     measured: Measured,
@@ -71,7 +74,8 @@ impl RightSize {
         let policy = scenario.for_policy(request.policy.as_deref())?.name.to_string();
         let count = request.replications.unwrap_or(scenario.replications);
         let seeds = points::seeds(request.seed.unwrap_or(scenario.seed), count);
-        Ok(Self { prices, scenario, warnings, policy, seeds })
+        let command = command(request, (&policy, count), seeds.first().copied().unwrap_or(scenario.seed));
+        Ok(Self { prices, scenario, warnings, policy, seeds, command })
     }
 
     /// Simulates the cluster as it is, then with every other sizing, on so many threads, or one for each processor.
@@ -79,7 +83,7 @@ impl RightSize {
     /// # Errors
     /// If a simulation cannot be run.
     pub fn answer(self, threads: Option<u16>, audience: &mut dyn Audience) -> Result<RightSized, Failure> {
-        let Self { prices, scenario, warnings, policy, seeds } = self;
+        let Self { prices, scenario, warnings, policy, seeds, command } = self;
         let catalog = prices.catalog();
         let today = observed(&scenario, &policy);
         let kept: Mutex<Vec<(usize, Aside)>> = Mutex::new(Vec::new());
@@ -117,8 +121,21 @@ impl RightSize {
         let region = catalog.region(scenario.region.as_str()).map_err(prices::unusable)?;
         let mut answer = answer((&scenario, &policy), &found, &runs, (region.currency.code(), inputs(&scenario)));
         answer.warnings.precede(Caveats::from_warnings(&warnings));
-        Ok(RightSized { answer, scenario, policy, measured: found, is_whole })
+        Ok(RightSized { answer, command, scenario, policy, measured: found, is_whole })
     }
+}
+
+/// The command line that repeats the answer.
+fn command(request: &Request, (policy, count): (&str, u32), seed: u64) -> String {
+    let scenario = request.scenario.display().to_string();
+    let (replications, seed) = (count.to_string(), seed.to_string());
+    let mut words = vec!["nodecast", "rightsize", &scenario, "--policy", policy];
+    words.extend(["--replications", &replications, "--seed", &seed]);
+    let options = edits::options(&edits::setting(&request.edits));
+    words.extend(options.iter().map(String::as_str));
+    let prices = request.pricing_data.as_ref().map(|directory| directory.display().to_string());
+    words.extend(prices.iter().flat_map(|directory| ["--pricing-data", directory.as_str()]));
+    shell_line(&words)
 }
 
 /// The runs of every sizing, by seed; of seeds that not all sizings have met, none.

@@ -117,6 +117,23 @@ fn too_short_history_changes_nothing() {
     insta::assert_snapshot!("too_short_a_history", out);
 }
 
+#[test]
+fn page_is_written_and_named() {
+    let place = tempfile::tempdir().unwrap();
+    let page = |name: &str| {
+        let file = place.path().join(name);
+        let mut words =
+            vec!["rightsize", SCENARIO, "--set", "duration=2h", "--set", "warm_up=0s", "--replications", "1"];
+        words.extend(["--html", file.to_str().unwrap()]);
+        let (_, err, code) = nodecast(&words);
+        assert!(code == Some(0) && err.contains(&format!("page: {}", file.display())), "{err}");
+        std::fs::read_to_string(file).unwrap()
+    };
+    let first = page("first.html");
+    assert!(first.contains("No request changes: no container has enough usage data."), "{first}");
+    assert_eq!(first, page("second.html"));
+}
+
 /// A Deployment of two containers of which `usage` names one alone.
 const TWO_CONTAINERS: &str = "---
 apiVersion: karpenter.k8s.aws/v1

@@ -16,6 +16,7 @@ mod plane;
 pub mod recommendation;
 pub mod recommendation_page;
 pub mod rightsizing;
+pub mod rightsizing_page;
 mod savings;
 pub mod studio;
 pub mod sweep_page;

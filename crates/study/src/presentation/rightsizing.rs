@@ -8,7 +8,7 @@ use crate::report::figure::{Figure, Unit};
 use crate::report::format::{self, Measure};
 use crate::report::short_names::apart;
 use crate::report::table::{Cell, Rows, Table};
-use crate::rightsizing::{Amounts, Patch, RightSizing, Sizing, SizingResult};
+use crate::rightsizing::{Amounts, LeftAlone, Patch, RightSizing, Sizing, SizingResult};
 use crate::statistics::Estimate;
 
 /// Containers that are printed; the JSON has all.
@@ -70,7 +70,7 @@ fn label(name: &str) -> String {
 }
 
 /// A line for each way to size: its costs and its results.
-fn sizings(answer: &RightSizing) -> Table {
+pub(super) fn sizings(answer: &RightSizing) -> Table {
     let largest = answer.sizings.iter().filter_map(|sizing| sizing.cost_per_month.as_ref()).map(|sizing| sizing.mean);
     let largest = largest.fold(0.0, f64::max);
     let money = among(answer, largest);
@@ -99,13 +99,13 @@ fn tenths(value: f64) -> Figure {
 }
 
 /// Money of the answer among amounts of which `largest` is the largest.
-fn among(answer: &RightSizing, largest: f64) -> Measure<'static> {
+pub(super) fn among(answer: &RightSizing, largest: f64) -> Measure<'static> {
     let currency = Currency::from_code(&answer.currency).map_or("", Currency::code);
     Measure::Money { currency, largest }
 }
 
 /// Why a sizing costs more than today, where autoscalers add replicas because requests are smaller.
-fn cause_of_cost(sizing: &SizingResult) -> Option<String> {
+pub(super) fn cause_of_cost(sizing: &SizingResult) -> Option<String> {
     let costs_more = sizing.against_today.as_ref().is_some_and(|paired| paired.difference.mean > 0.0);
     if !costs_more || sizing.more_replicas.is_empty() {
         return None;
@@ -122,7 +122,7 @@ fn cause_of_cost(sizing: &SizingResult) -> Option<String> {
 }
 
 /// A line for each workload: its costs with each way to size.
-fn workloads(answer: &RightSizing) -> Table {
+pub(super) fn workloads(answer: &RightSizing) -> Table {
     let all = answer.workloads.iter().flat_map(|workload| workload.cost_per_month.iter().flatten());
     let money = Unit::Measured(among(answer, all.copied().fold(0.0, f64::max)));
     let names: Vec<&str> = answer.workloads.iter().map(|workload| workload.workload.as_str()).collect();
@@ -148,7 +148,7 @@ fn cut(name: &str, width: usize) -> String {
 }
 
 /// Two lines for each container: its requests and its use.
-fn containers(answer: &RightSizing) -> Table {
+pub(super) fn containers(answer: &RightSizing) -> Table {
     let shown = answer.containers.iter().take(CONTAINERS);
     let names: Vec<String> = shown.clone().map(|item| format!("{}:{}", item.workload, item.container)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -163,7 +163,7 @@ fn containers(answer: &RightSizing) -> Table {
     };
     Rows::new(rows)
         .text("each pod", |(name, ..)| format!("  {name}"))
-        .number("", |(.., what, _)| *what)
+        .number("resource", |(.., what, _)| *what)
         .label()
         .number("requests", |(_, amounts, _, decimals)| {
             amounts.request.map_or_else(|| Cell::from("none"), |request| Figure::decimals(request, *decimals).into())
@@ -177,20 +177,29 @@ fn containers(answer: &RightSizing) -> Table {
 
 /// How far the answer can be trusted.
 fn trust(answer: &RightSizing, lines: &mut Vec<String>) {
-    lines.push(format!(
-        "Based on {:.1} days of usage from the scenario (seed {}). A longer history may show other peaks.",
-        answer.history_days, answer.first_seed
-    ));
-    if answer.history_days < 7.0 {
-        lines.push("Less than a week of data: simulate 7d or more before lowering requests.".to_owned());
-    }
-    for left_alone in answer.left_alone.iter().take(CONTAINERS) {
-        let container = left_alone.container.as_ref().map_or_else(String::new, |name| format!(", container {name}"));
-        lines.push(format!("skipped: {} {}{container}: {}", left_alone.kind, left_alone.workload, left_alone.why));
-    }
+    lines.extend(history(answer));
+    lines.extend(answer.left_alone.iter().take(CONTAINERS).map(|skipped| format!("skipped: {}", reason(skipped))));
     for warning in &answer.warnings {
         lines.push(format!("warning: {warning}"));
     }
+}
+
+/// The usage that sizes are based on.
+pub(super) fn history(answer: &RightSizing) -> Vec<String> {
+    let mut sentences = vec![format!(
+        "Based on {:.1} days of usage from the scenario (seed {}). A longer history may show other peaks.",
+        answer.history_days, answer.first_seed
+    )];
+    if answer.history_days < 7.0 {
+        sentences.push("Less than a week of data: simulate 7d or more before lowering requests.".to_owned());
+    }
+    sentences
+}
+
+/// A workload or container that is skipped, and why.
+pub(super) fn reason(skipped: &LeftAlone) -> String {
+    let container = skipped.container.as_ref().map_or_else(String::new, |name| format!(", container {name}"));
+    format!("{} {}{container}: {}", skipped.kind, skipped.workload, skipped.why)
 }
 
 /// The files of a kustomize component that gives workloads their sizes, by name.
