@@ -176,6 +176,7 @@ def rightsize(
     duration: Optional[str] = None,
     write: Optional[Path] = None,
     size: Optional[str] = None,
+    html: Optional[Path] = None,
     threads: Optional[int] = None,
     pricing_data: Optional[Path] = None,
 ) -> Answer:
@@ -183,11 +184,12 @@ def rightsize(
 
     :param write: a directory for the new requests, as a component of kustomize
     :param size: which of them: ``"recommended"``, ``"p50"``, ``"p90"``, or ``"p99"``
+    :param html: a file for the result as a page
     :raises Error: if anything of it cannot be used
     """
     return _scenario("rightsize", scenario, set, {
         "policy": policy, "replications": replications, "seed": seed, "duration": duration, "write": write, "size": size,
-        "threads": threads, "pricing_data": pricing_data})
+        "html": html, "threads": threads, "pricing_data": pricing_data})
 
 
 def recommend(
@@ -374,16 +376,19 @@ def drain(
     *,
     region: Optional[str] = None,
     karpenter: Optional[str] = None,
+    html: Optional[Path] = None,
     pricing_data: Optional[Path] = None,
 ) -> Answer:
     """Shows where pods would go if nodes of a dump were drained.
 
     :param cluster: a dump of the cluster
     :param nodes: the names of the nodes
+    :param html: a file for the result as a page
     :raises Error: if anything of it cannot be used
     """
     names = [nodes] if isinstance(nodes, str) else list(nodes)
-    text, _ = _run("drain", [cluster, *names], {"region": region, "karpenter": karpenter, "pricing_data": pricing_data})
+    text, _ = _run("drain", [cluster, *names], {
+        "region": region, "karpenter": karpenter, "html": html, "pricing_data": pricing_data})
     return Answer("drain", text)
 
 

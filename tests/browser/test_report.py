@@ -2,7 +2,7 @@
 
     python3 tests/browser/test_report.py DIRECTORY...
 
-A directory holds report.html and summary.json, or comparison.html and comparison.json, or sweep.html. Needs chromium and chromedriver; of Python only the standard library.
+A directory holds report.html and summary.json, or comparison.html and comparison.json, sweep.html, rightsize.html, or drain.html. Needs chromium and chromedriver; of Python only the standard library.
 The browser is driven by WebDriver, which is JSON over HTTP.
 """
 
@@ -22,7 +22,10 @@ import urllib.request
 DIRECTORIES = [pathlib.Path(argument).resolve() for argument in sys.argv[1:]]
 COMPARISONS = [directory for directory in DIRECTORIES if (directory / "comparison.html").exists()]
 SWEEPS = [directory for directory in DIRECTORIES if (directory / "sweep.html").exists()]
-REPORTS = [directory for directory in DIRECTORIES if directory not in COMPARISONS + SWEEPS]
+# Pages that a table of bars opens: what right-sized requests save, and what a drain does.
+BARS = [directory / name for directory in DIRECTORIES for name in ("rightsize.html", "drain.html") if (directory / name).exists()]
+REPORTS = [directory for directory in DIRECTORIES if directory not in COMPARISONS + SWEEPS + [page.parent for page in BARS]]
+NAMES = ("report.html", "comparison.html", "sweep.html", "rightsize.html", "drain.html")
 WIDTHS = {"desktop": 1280, "phone": 375, "small phone": 360}
 # Boxes of drawings that have to be moved sideways to be seen whole, and drawings wider than the page.
 HIDDEN = """return [...document.querySelectorAll('figure, figure .scroll, figure svg')].filter(e =>
@@ -260,8 +263,7 @@ class Report(unittest.TestCase):
 
     def test_nothing_runs_or_is_shown_but_what_the_page_brings(self):
         """The policy of a page lets nothing else load, run or paint, even if something comes to stand in it as markup."""
-        pages = [(directory, name) for directory in DIRECTORIES for name in ("report.html", "comparison.html", "sweep.html")
-                 if (directory / name).exists()]
+        pages = [(directory, name) for directory in DIRECTORIES for name in NAMES if (directory / name).exists()]
         script = """const made = (name, keys) => Object.assign(document.createElement(name), keys);
             document.head.append(made('script', {textContent: 'window.taken = 1'}),
                 made('style', {textContent: 'body { outline: 7px solid red }'}));
@@ -367,8 +369,7 @@ class Report(unittest.TestCase):
             return [...lines.values()].map(labels => labels.filter(label => !/^\\d\\d:\\d\\d$/.test(label)))
                 .filter(labels => new Set(labels).size < labels.length);
         })"""
-        pages = [(directory, name) for directory in DIRECTORIES for name in ("report.html", "comparison.html", "sweep.html")
-                 if (directory / name).exists()]
+        pages = [(directory, name) for directory in DIRECTORIES for name in NAMES if (directory / name).exists()]
         for directory, name in pages:
             with self.subTest(report=directory.name, page=name):
                 self.browser.open(directory / name, WIDTHS["desktop"])
@@ -382,6 +383,28 @@ class Report(unittest.TestCase):
                 self.browser.open(directory / page, WIDTHS["desktop"])
                 for part in (".verdict", picture):
                     self.assertLessEqual(self.browser.run(bottom, part), 900, f"{directory.name}: {part}")
+
+    def test_pages_of_bars_answer_on_the_first_screen_and_fit_every_width(self):
+        bottoms = """return ['.verdict', 'table.bars'].map(s => document.querySelector(s).getBoundingClientRect().bottom + scrollY)"""
+        overlaps = """return [...document.querySelectorAll('.bars tfoot svg')].filter(svg => {
+            const boxes = [...svg.querySelectorAll('text')].map(e => e.getBoundingClientRect()).filter(r => r.width > 0);
+            return boxes.some((one, n) => boxes.slice(n + 1).some(two => one.left < two.right && two.left < one.right));
+        }).length"""
+        bars = "return [...document.querySelectorAll('.bars tbody svg rect')].filter(e => e.getBoundingClientRect().width > 1).length"
+        for page in BARS:
+            for width, pixels in WIDTHS.items():
+                with self.subTest(page=page.name, width=width):
+                    self.browser.open(page, pixels)
+                    if width == "desktop":
+                        self.assertLessEqual(max(self.browser.run(bottoms)), 900)
+                    else:
+                        self.assertLessEqual(self.browser.run(bottoms)[0], 900)
+                    self.assertGreater(self.browser.run(bars), 1)
+                    self.unfold()
+                    self.assertLessEqual(self.browser.run("return document.documentElement.scrollWidth"), pixels)
+                    self.assertEqual(self.browser.run(HIDDEN), 0)
+                    self.assertEqual(self.browser.run(overlaps), 0)
+                    self.assertEqual(self.browser.complaints(), [])
 
     def test_labels_of_axes_are_not_cut(self):
         script = """return [...document.querySelectorAll('.panel svg.chart > text')].map(e => [e.textContent, e.getBBox()])
@@ -442,6 +465,7 @@ class Report(unittest.TestCase):
             getComputedStyle(e).printColorAdjust !== 'exact').length"""
         opened = "return [...document.querySelectorAll('details.fold')].filter(e => e.open).map(e => e.id)"
         pages = [(directory, "report.html") for directory in REPORTS] + [(directory, "comparison.html") for directory in COMPARISONS]
+        pages += [(page.parent, page.name) for page in BARS]
         for directory, page in pages:
             with self.subTest(page=f"{directory.name}/{page}"):
                 # What A4 has between margins of a centimetre.
@@ -456,7 +480,7 @@ class Report(unittest.TestCase):
                 finally:
                     self.browser.paper(False)
                 self.assertEqual(self.browser.run(opened), seen)
-                if page == "report.html":
+                if page != "comparison.html":
                     self.assertLessEqual(self.browser.printed_pages(), 6)
 
     def test_drawings_of_replications_have_their_title_above_and_cut_nothing(self):
@@ -594,6 +618,7 @@ class Report(unittest.TestCase):
             return found;"""
         pages = [(directory, "report.html") for directory in REPORTS]
         pages += [(directory, "comparison.html") for directory in COMPARISONS] + [(directory, "sweep.html") for directory in SWEEPS]
+        pages += [(page.parent, page.name) for page in BARS]
         try:
             for scheme in ("light", "dark"):
                 self.browser.scheme(scheme)
