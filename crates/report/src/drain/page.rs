@@ -123,7 +123,7 @@ impl DrainAnswer {
         let pods = |node: &DrainedNode| self.pods.iter().filter(|pod| pod.from == node.name).count();
         let most = shown.iter().map(pods).max().unwrap_or_default().max(1);
         let axis = Axis::new(Measure::Count, 0.0, most as f64);
-        page.raw("<figure>\n<figcaption>Pods of each node.</figcaption>\n");
+        bars::begin_figure(page, "Pods of each node.");
         let fates = Fate::ALL.into_iter().filter(|fate| self.pods.iter().any(|pod| Fate::from_pod(pod) == *fate));
         bars::key(page, &fates.map(|fate| (fate.tone(), fate.words())).collect::<Vec<_>>());
         page.raw("<table class=\"bars\">\n<thead><tr><th>Node</th><th>Pods</th>");

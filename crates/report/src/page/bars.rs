@@ -88,15 +88,21 @@ impl Tone {
     }
 }
 
-/// Adds the patterns of bars, once for a page, and what each look means.
-pub fn key(page: &mut Html, meanings: &[(Tone, &str)]) {
+/// Begins the figure of a page's bars, with the patterns that they have.
+pub fn begin_figure(page: &mut Html, caption: &str) {
     page.raw("<svg class=\"patterns\" width=\"0\" height=\"0\" aria-hidden=\"true\">");
     for (name, path) in PATTERNS {
         page.raw(&format!(
             "<pattern id=\"{name}\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><path d=\"{path}\"/></pattern>"
         ));
     }
-    page.raw("</svg>\n<ul class=\"legend key\">\n");
+    page.raw("</svg>\n<figure>\n");
+    page.element("figcaption", caption);
+}
+
+/// Adds what each look means.
+pub fn key(page: &mut Html, meanings: &[(Tone, &str)]) {
+    page.raw("<ul class=\"legend key\">\n");
     for (tone, meaning) in meanings {
         let sample = tone.rectangle("width=\"22\" height=\"12\"");
         page.raw(&format!("<li><svg class=\"sample\" aria-hidden=\"true\">{sample}</svg>{}</li>\n", text(meaning)));

@@ -179,7 +179,7 @@ fn picture(page: &mut Html, answer: &RightSizing) {
     let most = shares.fold(0.0, f64::max);
     let end = ENDS.into_iter().find(|end| *end >= most).unwrap_or(ENDS[ENDS.len() - 1]);
     let axis = Axis::new(Measure::Share, 0.0, end);
-    page.raw("<figure>\n<figcaption>Requests of one pod, as a share of today's request.</figcaption>\n");
+    bars::begin_figure(page, "Requests of one pod, as a share of today's request.");
     bars::key(page, &[(Tone::Pale, "today"), (Tone::Blue, "recommended")]);
     page.raw("<table class=\"bars\">\n<thead><tr><th>Workload</th><th>CPU, cores</th><th>Memory, MiB</th>");
     page.raw("<th class=\"figure\">OOM kills</th><th class=\"figure\">Cost per month</th></tr></thead>\n<tbody>\n");
