@@ -113,7 +113,7 @@ fn drain_page_is_written_and_named() {
         std::fs::read_to_string(place.path(name)).unwrap()
     };
     let first = page("first.html");
-    assert!(first.contains("ip-10-9-0-4 can be drained: "), "{first}");
+    assert!(first.contains("ip-10-9-0-4.eu-west-1.compute.internal can be drained: no pods"), "{first}");
     assert_eq!(first, page("second.html"));
 }
 

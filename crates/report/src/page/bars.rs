@@ -100,8 +100,11 @@ pub fn begin_figure(page: &mut Html, caption: &str) {
     page.element("figcaption", caption);
 }
 
-/// Adds what each look means.
+/// Adds what each look means. Without meanings nothing is added.
 pub fn key(page: &mut Html, meanings: &[(Tone, &str)]) {
+    if meanings.is_empty() {
+        return;
+    }
     page.raw("<ul class=\"legend key\">\n");
     for (tone, meaning) in meanings {
         let sample = tone.rectangle("width=\"22\" height=\"12\"");
