@@ -204,9 +204,9 @@ impl DrainAnswer {
             .number("per hour", |(_, launch)| Figure::new(launch.per_hour, Unit::PerHour(self.currency)))
             .number("pods", |(_, launch)| launch.pods);
         page.add_table(launches, WHOLE);
-        // The picture has all that the table would say.
-        let is_told = |node: &DrainedNode| node.stays_because.is_none();
-        if self.nodes.len() > ROWS || !self.nodes.iter().all(is_told) {
+        // Otherwise the picture has everything that the table has.
+        let leaves = |node: &DrainedNode| node.stays_because.is_none();
+        if self.nodes.len() > ROWS || !self.nodes.iter().all(leaves) {
             self.nodes_table(page);
         }
         self.pods_table(page);
