@@ -68,7 +68,7 @@ enum ShardError {
 
 impl ShardArgument {
     /// The shard, its number taken from the environment of this process where that is asked for.
-    pub(super) fn from_environment(self) -> Result<Shard, Failure> {
+    pub(super) fn resolved(self) -> Result<Shard, Failure> {
         self.resolve(|name| std::env::var(name).ok())
     }
 
@@ -166,7 +166,7 @@ pub(super) fn run_part(
     scenario: &Scenario,
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
-    let shard = shard.from_environment()?;
+    let shard = shard.resolved()?;
     let plan = question.plan();
     let cells = shard.cells(&plan);
     let points = simulate(&cells, &[], one, common, console)?;

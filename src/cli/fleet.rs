@@ -159,7 +159,7 @@ pub(super) fn compare(
     let compare = FleetCompare::load(request, policies, replications)?;
     let watch = Watch(Stop::on_interrupt());
     if let Some(shard) = shard {
-        let shard = shard.from_environment()?;
+        let shard = shard.resolved()?;
         let points = compare.points(Some(shard), common.threads, &watch)?;
         let out = out.map_or_else(|| parts_directory(compare.name()), Path::to_owned);
         return write_part(compare.question, shard, points, &out, console);

@@ -376,7 +376,7 @@ mod tests {
     fn oversized_question_part_is_rejected() {
         for replications in [u32::MAX, 6_000_000] {
             let question = Question { replications, ..question() };
-            let part = Part::new(question, Shard { number: 1, count: 1 }, Vec::new());
+            let part = Part::<Point>::new(question, Shard { number: 1, count: 1 }, Vec::new());
             let refused = merge(vec![("1.json".to_owned(), part)]);
             let Err(MergeError::Damaged { reason, .. }) = refused else { panic!("{refused:?}") };
             assert!(reason.contains("more than 10000000 simulations"), "{reason}");

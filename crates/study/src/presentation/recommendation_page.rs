@@ -44,7 +44,12 @@ const ROWS: usize = 12;
 /// The page of an answer.
 pub fn render(answer: &Recommendation) -> String {
     let mut page = Html::new();
-    head(&mut page, &format!("{}, recommended", answer.scenario), &[STYLE, VERDICT_STYLE, OWN_STYLE, savings::STYLE], &[]);
+    head(
+        &mut page,
+        &format!("{}, recommended", answer.scenario),
+        &[STYLE, VERDICT_STYLE, OWN_STYLE, savings::STYLE],
+        &[],
+    );
     page.element("h1", &format!("{}: what to change", answer.scenario));
     page.raw("<div class=\"verdict\">\n");
     page.element("p", &sentence(answer));
