@@ -122,6 +122,25 @@ fn savings_plan_covers_a_running_warm_pool() {
 }
 
 #[test]
+fn unused_reservation_of_running_pool_is_warned_of() {
+    let warned = |state: &str, reserved: &str| {
+        let group =
+            format!("instanceType: m6i.large, desired: 1, min: 0, max: 3, warmPoolConfig: {{ poolState: {state} }}");
+        let reservation =
+            format!("ec2: {{ capacity_reservations: [{{ id: cr-5, type: {reserved}, zone: us-east-1a, count: 2 }}], ");
+        let outcome = run(&scenario(&group, "").replace("ec2: { ", &reservation), &web(1));
+        outcome
+            .warnings
+            .texts()
+            .iter()
+            .any(|text| text.contains("m6i.large in its warm pool does not use capacity reservation cr-5"))
+    };
+    assert!(warned("Running", "m6i.large"));
+    assert!(!warned("Stopped", "m6i.large"));
+    assert!(!warned("Running", "m6i.xlarge"));
+}
+
+#[test]
 fn warm_pool_takes_addresses_of_subnets() {
     let group = "instanceType: m6i.large, desired: 2, min: 0, max: 20, warmPoolConfig: { enabled: true }";
     let pooled = |in_use: u32| {

@@ -36,6 +36,8 @@ use crate::actors::{
 };
 use crate::catalog::{Catalog, CatalogError};
 use crate::domain::GroupRanks;
+use crate::domain::NodeGroup;
+use crate::domain::node_group::WarmPoolState;
 use crate::domain::pod::OwnerKind;
 use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
@@ -139,6 +141,7 @@ pub fn resolve<'s>(
     ebs_zones::warn(&setup, &mut warnings);
     warn_about_balancers(&setup, &mut warnings);
     group_updates::warn(&setup, &mut warnings);
+    warn_about_warm_reservations(&setup, &mut warnings);
     commitments::warn(&setup, &mut warnings);
     Ok(Resolved { setup, warnings })
 }
@@ -286,6 +289,23 @@ fn warn_about_reservations(setup: &Setup<'_>, warnings: &mut Caveats) {
             warnings.add(
                 &setup::RESERVATIONS_MISSING,
                 format!("EC2NodeClass {name} selects capacity reservations, but `ec2.capacity_reservations` is empty"),
+            );
+        }
+    }
+}
+
+/// Instances that run in a warm pool do not fill capacity reservations here. Stopped ones do not on AWS either.
+fn warn_about_warm_reservations(setup: &Setup<'_>, warnings: &mut Caveats) {
+    let reservations = &setup.scenario.ec2.cloud.reservations;
+    let is_running = |group: &&NodeGroup| group.warm_pool.is_some_and(|pool| pool.state == WarmPoolState::Running);
+    for group in setup.policy.manifests.node_groups.iter().filter(is_running) {
+        let reserved =
+            reservations.iter().find(|reservation| group.instance_types.contains(&reservation.instance_type));
+        if let Some(reservation) = reserved {
+            let (group, id, of) = (group.name, reservation.id, reservation.instance_type);
+            warnings.add(
+                &setup::WARM_POOL_RESERVATION,
+                format!("node group {group}: {of} in its warm pool does not use capacity reservation {id}, so both are billed"),
             );
         }
     }
