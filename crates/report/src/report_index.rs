@@ -27,7 +27,7 @@ struct Listed {
     summary: Summary,
 }
 
-/// Whether [`write`] may write the index of this directory; creates nothing.
+/// Whether [`write()`] may write the index of this directory; creates nothing.
 ///
 /// # Errors
 /// If there is an `index.html` that this program did not write, or that has been changed since.
