@@ -63,7 +63,9 @@ for (const code of document.querySelectorAll("code.try")) makeCopy(code);
 // Headings have an address of their own, to be passed on.
 for (const heading of document.querySelectorAll("h2[id], h3[id], .fold > summary h2")) {
   const id = heading.id || heading.closest("details").id;
-  heading.after(" ", element("a", { class: "anchor", href: `#${id}`, "aria-label": `Link to ${heading.textContent}` }, "#"));
+  const link = element("a", { class: "anchor", href: `#${id}`, "aria-label": `Link to ${heading.textContent}` }, "#");
+  // In a summary the link follows the heading, which is as wide as its text; elsewhere it would start a line of its own.
+  heading.closest("summary") ? heading.after(" ", link) : heading.append(" ", link);
 }
 
 // Paper has these parts, and what the reader has opened.
