@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence, Sized
 from html import escape
 from typing import Any, Optional
 
-from . import _nodecast
+from ._nodecast import money
 
 
 # Places of figures in the results of a sweep: the order of docs/outputs.md.
@@ -61,7 +61,7 @@ def summary(made: Any) -> str:
     problems.append(f"{number(made.availability.unavailable_pod_minutes)} pod-minutes of replicas missing")
     estimated = cost.unconfirmed.share if cost.get("unconfirmed") else None
     rows = [
-        ("Cost", f"{_nodecast.money(about.currency, cost.per_month)} per month", f"{_nodecast.money(about.currency, cost.per_hour)} per hour, {_nodecast.money(about.currency, cost.total)} in all"),
+        ("Cost", f"{money(about.currency, cost.per_month)} per month", f"{money(about.currency, cost.per_hour)} per hour, {money(about.currency, cost.total)} in all"),
         ("Wait time", seconds(waits.p99_seconds), f"p99 pod wait for a node (p50 {seconds(waits.p50_seconds)}, max {seconds(waits.max_seconds)})"),
         ("Problems", "None" if not missed else f"{count(missed, 'objective')} missed", "; ".join(problems)),
         (

@@ -6,9 +6,13 @@ from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Union
 
-from . import _html, _nodecast
+from . import _html
 from ._errors import classified
-from ._nodecast import Table
+from ._nodecast import Comparison as NativeComparison
+from ._nodecast import Packing as NativePacking
+from ._nodecast import Run as NativeRun
+from ._nodecast import Sweep as NativeSweep
+from ._nodecast import Table, money
 from ._values import Figures
 from ._values import read as _read
 
@@ -27,7 +31,7 @@ class Money(float):
         return money
 
     def __str__(self) -> str:
-        return _nodecast.money(self.currency, self)
+        return money(self.currency, self)
 
     def __getnewargs__(self) -> tuple[float, str]:  # type: ignore[override]
         return (float(self), self.currency)
@@ -89,9 +93,9 @@ class Run(_Answer):
         message_wait: float | None
         jobs_undone: float | None
 
-    _native: _nodecast.Run
+    _native: NativeRun
 
-    def __init__(self, native: _nodecast.Run) -> None:
+    def __init__(self, native: NativeRun) -> None:
         self._native = native
 
     def __repr__(self) -> str:
@@ -196,9 +200,9 @@ class Run(_Answer):
 class Comparison(_Answer):
     """Policies over the same seeds, each held against the first."""
 
-    _native: _nodecast.Comparison
+    _native: NativeComparison
 
-    def __init__(self, native: _nodecast.Comparison) -> None:
+    def __init__(self, native: NativeComparison) -> None:
         self._native = native
 
     def __repr__(self) -> str:
@@ -265,9 +269,9 @@ class Comparison(_Answer):
 class Sweep(_Answer):
     """Settings of a scenario against each other."""
 
-    _native: _nodecast.Sweep
+    _native: NativeSweep
 
-    def __init__(self, native: _nodecast.Sweep) -> None:
+    def __init__(self, native: NativeSweep) -> None:
         self._native = native
 
     def __repr__(self) -> str:
@@ -308,9 +312,9 @@ class Sweep(_Answer):
 class Packing(_Answer):
     """The nodes that would be launched now."""
 
-    _native: _nodecast.Packing
+    _native: NativePacking
 
-    def __init__(self, native: _nodecast.Packing) -> None:
+    def __init__(self, native: NativePacking) -> None:
         self._native = native
 
     def __repr__(self) -> str:
