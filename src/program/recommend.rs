@@ -138,7 +138,7 @@ const fn first_part(simulations: usize) -> usize {
 }
 
 /// The result of a search.
-struct Found<'p> {
+struct SearchResult<'p> {
     search: Search<'p, Simulated<'p>>,
     verdict: Verdict,
     commitments: Vec<FamilyCurve>,
@@ -250,18 +250,18 @@ impl Recommend {
         region: &Region,
         effort: Effort<'static>,
         has_second: bool,
-    ) -> Result<Found<'p>, Failure> {
+    ) -> Result<SearchResult<'p>, Failure> {
         if has_second && effort.simulations >= SECOND_FROM {
             let mut search = Search::new(problem, Effort { simulations: first_part(effort.simulations), ..effort });
             let best = search.best()?;
             if problem.is_spot(&search, &best) {
                 let found = self.confirmed(problem, region, (search, best))?;
-                return Ok(Found { is_spot: true, ..found });
+                return Ok(SearchResult { is_spot: true, ..found });
             }
         }
         let found = self.sought(problem, region, effort)?;
         let is_spot = has_second && problem.is_spot(&found.search, &found.verdict.choice);
-        Ok(Found { is_spot, ..found })
+        Ok(SearchResult { is_spot, ..found })
     }
 
     /// A search of its own.
@@ -270,7 +270,7 @@ impl Recommend {
         problem: &'p Simulated<'p>,
         region: &Region,
         effort: Effort<'static>,
-    ) -> Result<Found<'p>, Failure> {
+    ) -> Result<SearchResult<'p>, Failure> {
         let mut search = Search::new(problem, effort);
         let best = search.best()?;
         self.confirmed(problem, region, (search, best))
@@ -282,11 +282,11 @@ impl Recommend {
         problem: &'p Simulated<'p>,
         region: &Region,
         (mut search, best): (Search<'p, Simulated<'p>>, Choice),
-    ) -> Result<Found<'p>, Failure> {
+    ) -> Result<SearchResult<'p>, Failure> {
         let mut best = search.thinned_out(best)?;
         let commitments = self.commit(region, problem, &mut search, &mut best)?;
         let verdict = search.verdict(best)?;
-        Ok(Found { search, verdict, commitments, is_spot: false })
+        Ok(SearchResult { search, verdict, commitments, is_spot: false })
     }
 
     fn cell(&self, seed: u64) -> Cell<'_> {

@@ -158,7 +158,7 @@ pub fn exceeded(demands: &[&Demand]) -> Vec<Exceeded> {
     if demands.len() < 2 {
         return Vec::new();
     }
-    let mut found = Found::default();
+    let mut found = ExceededLimits::default();
     exceeded_vcpus(demands, &mut found);
     exceeded_calls(demands, &mut found);
     exceeded_fargate(demands, &mut found);
@@ -167,7 +167,7 @@ pub fn exceeded(demands: &[&Demand]) -> Vec<Exceeded> {
 
 /// Spot pools of one region that these demands together use up, in order of time. A pool counts as used up by its last instance.
 pub fn exceeded_pools(demands: &[&Demand]) -> Vec<Exceeded> {
-    let mut found = Found::default();
+    let mut found = ExceededLimits::default();
     if demands.iter().filter(|demand| demand.compares_depth).count() > 1 {
         found.add(SharedLimit::PoolDepth, SimTime::ZERO);
     }
@@ -266,9 +266,9 @@ impl Tally {
 
 /// The first time of each exceeded limit.
 #[derive(Default)]
-struct Found(BTreeMap<SharedLimit, SimTime>);
+struct ExceededLimits(BTreeMap<SharedLimit, SimTime>);
 
-impl Found {
+impl ExceededLimits {
     fn add(&mut self, limit: SharedLimit, at: SimTime) {
         let first = self.0.entry(limit).or_insert(at);
         *first = at.min(*first);
@@ -281,7 +281,7 @@ impl Found {
     }
 }
 
-fn exceeded_vcpus(demands: &[&Demand], found: &mut Found) {
+fn exceeded_vcpus(demands: &[&Demand], found: &mut ExceededLimits) {
     let mut used: BTreeMap<QuotaKey, Tally> = BTreeMap::new();
     for (cluster, step) in merged(demands, |demand| &demand.vcpus, |step| step.at) {
         let tally = used.entry(step.quota).or_insert_with(|| Tally::new(demands.len()));
@@ -295,7 +295,7 @@ fn exceeded_vcpus(demands: &[&Demand], found: &mut Found) {
     }
 }
 
-fn exceeded_calls(demands: &[&Demand], found: &mut Found) {
+fn exceeded_calls(demands: &[&Demand], found: &mut ExceededLimits) {
     let Some(first) = demands.first() else { return };
     let mut buckets = ApiCalls::new(&first.api);
     let mut last: BTreeMap<ApiAction, Vec<Option<SimTime>>> = BTreeMap::new();
@@ -313,7 +313,7 @@ fn exceeded_calls(demands: &[&Demand], found: &mut Found) {
     }
 }
 
-fn exceeded_fargate(demands: &[&Demand], found: &mut Found) {
+fn exceeded_fargate(demands: &[&Demand], found: &mut ExceededLimits) {
     let mut used = Tally::new(demands.len());
     let mut rate: Option<LaunchRate> = None;
     for (cluster, step) in merged(demands, |demand| &demand.fargate, |step| step.at) {

@@ -293,7 +293,7 @@ impl<'a> Packer<'a> {
     ) -> PackingPlan {
         let setup = &self.setup;
         let limits = cluster.limits_without(question.without, setup, &self.templates);
-        let taken = topology::Taken::new(question.without, question.displaced);
+        let taken = topology::Removal::new(question.without, question.displaced);
         let nodes = cluster.len();
         let existing = &mut cluster.existing;
         let mut topology = topology::Topology::new(

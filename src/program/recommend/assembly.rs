@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{CHANGES_MAX, Failure, Found, LEAST_SAVING, Recommend, Request, Simulated, WORTH};
+use super::{CHANGES_MAX, Failure, LEAST_SAVING, Recommend, Request, SearchResult, Simulated, WORTH};
 use crate::catalog::{Catalog, Region};
 use crate::experiment::axes::Setting;
 use crate::experiment::comparison::DRAWS_PRICE_ERRORS;
@@ -30,7 +30,7 @@ const TRIED_MAX: usize = 200;
 /// What the answer is made of.
 pub(super) struct Assembly<'a> {
     pub(super) problem: &'a Simulated<'a>,
-    pub(super) found: &'a Found<'a>,
+    pub(super) found: &'a SearchResult<'a>,
     pub(super) catalog: &'a Catalog,
     pub(super) region: &'a Region,
     /// Today's setting with the first seed.

@@ -8,7 +8,7 @@ mod domains;
 mod group;
 mod rules;
 
-pub(super) use self::cluster::{BoundPods, ClusterTopology, Taken, TopologyNode};
+pub(super) use self::cluster::{BoundPods, ClusterTopology, Removal, TopologyNode};
 pub(super) use self::rules::{Constraint, Rules, SpecNumber, TaintsId};
 
 use smallvec::SmallVec;
@@ -108,7 +108,7 @@ pub(super) struct Topology<'p> {
     setup: &'p PackingSetup<'p>,
     rules: &'p mut Rules,
     cluster: &'p mut ClusterTopology,
-    taken: &'p Taken<'p>,
+    taken: &'p Removal<'p>,
     groups: Vec<Group>,
     active: Active,
     inverse: Vec<Group>,
@@ -126,7 +126,7 @@ impl<'p> Topology<'p> {
         setup: &'p PackingSetup<'p>,
         rules: &'p mut Rules,
         cluster: &'p mut ClusterTopology,
-        taken: &'p Taken<'p>,
+        taken: &'p Removal<'p>,
         ties: TieBreak,
         table: &mut RequirementTable,
     ) -> Self {

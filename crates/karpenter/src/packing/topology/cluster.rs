@@ -186,7 +186,7 @@ struct Spanned {
 }
 
 /// What a question takes away from the cluster.
-pub(in crate::packing) struct Taken<'q> {
+pub(in crate::packing) struct Removal<'q> {
     /// Nodes.
     nodes: &'q [usize],
     /// Bound pods that no longer count: node, and position among the node's pods.
@@ -202,7 +202,7 @@ struct DisplacedPods {
     pods: i32,
 }
 
-impl<'q> Taken<'q> {
+impl<'q> Removal<'q> {
     /// These nodes and pods.
     pub(in crate::packing) fn new(nodes: &'q [usize], displaced: &'q [(usize, usize)]) -> Self {
         Self { nodes, displaced, pods: OnceCell::new() }
@@ -285,7 +285,7 @@ impl ClusterTopology {
     pub(super) fn counts(
         &mut self,
         constraint: Constraint,
-        taken: &Taken<'_>,
+        taken: &Removal<'_>,
         rules: &mut Rules,
         setup: &PackingSetup<'_>,
         table: &mut RequirementTable,
@@ -383,7 +383,7 @@ impl ClusterTopology {
     /// The inverse groups that bound pods bring along, with their counts.
     pub(super) fn inverse(
         &mut self,
-        taken: &Taken<'_>,
+        taken: &Removal<'_>,
         rules: &mut Rules,
         setup: &PackingSetup<'_>,
         table: &mut RequirementTable,
@@ -429,7 +429,7 @@ impl ClusterTopology {
         self.tally(constraint, false, rules, setup).counts()
     }
 
-    fn remains(&self, class: usize, taken: &Taken<'_>) -> bool {
+    fn remains(&self, class: usize, taken: &Removal<'_>) -> bool {
         let bound: i32 = self.places(class).map(|place| place.1).sum();
         bound > taken.places(class, self).iter().map(|place| place.pods).sum()
     }
@@ -445,7 +445,14 @@ impl ClusterTopology {
         tally.counts()
     }
 
-    fn take_owners(&self, inverse: usize, identity: IdentityId, taken: &Taken<'_>, counts: &mut Counts, rules: &Rules) {
+    fn take_owners(
+        &self,
+        inverse: usize,
+        identity: IdentityId,
+        taken: &Removal<'_>,
+        counts: &mut Counts,
+        rules: &Rules,
+    ) {
         let mut less = Less::new(counts);
         for &(class, _) in &self.inverse[inverse].owners {
             for &DisplacedPods { node, pods, .. } in taken.places(class, self) {
