@@ -196,7 +196,8 @@ pub(super) fn write_part<A: Answer>(
         console.tell(&format!("stopped: saved {count} of {whole} simulations to {}", path.display()));
         return Err(Failure::silent(Failure::INTERRUPTED));
     }
-    console.tell(&format!("{count} simulations: {}", path.display()));
+    let simulations = counted(count as u64, "simulation", "simulations");
+    console.tell(&format!("{simulations}: {}", path.display()));
     Ok(())
 }
 

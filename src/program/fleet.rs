@@ -89,7 +89,12 @@ pub fn reject_options(options: &[(&'static str, bool)]) -> Result<(), Failure> {
         Some((option, _)) => Err(Failure::bad_input(NotApplicable {
             option,
             what: "a fleet",
-            help: "set the value in the fleet file (`policy`, `set` of a cluster), or run the scenario of one cluster alone",
+            help: match *option {
+                "--out" => "remove the option: the comparison of a fleet is printed, and writes no directory",
+                _ => {
+                    "set the value in the fleet file (`policy`, `set` of a cluster), or run the scenario of one cluster alone"
+                }
+            },
         })),
         None => Ok(()),
     }

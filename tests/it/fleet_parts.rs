@@ -60,7 +60,7 @@ fn merged_shards_of_a_fleet_are_the_whole() {
     assert!(err.contains("`other/part-1-of-1.json` answers another question"), "{err}");
     // The report of a scenario goes to a directory, the answer of a fleet does not.
     let err = refused(&[&merge[..], &["--out", "merged"]].concat());
-    assert!(err.contains("`--out` does not apply to a fleet"), "{err}");
+    assert!(err.contains("`--out` does not apply to a fleet") && err.contains("remove the option"), "{err}");
     place.put("fleet.yaml", &FLEET.replace("0.02", "0.03"));
     let err = refused(&merge);
     assert!(err.contains("`fleet.yaml` differs"), "{err}");

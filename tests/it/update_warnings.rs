@@ -29,6 +29,12 @@ fn blocking_budget_of_an_update_is_announced() {
         let all = said(STEP, &budget(rule));
         assert!(all.len() == 1 && all[0].contains("default/cart") && all[0].contains("fails"), "{rule}: {all:?}");
     }
+    // An update without additional nodes leaves none.
+    for (strategy, leaves) in [("DEFAULT", true), ("MINIMAL", false)] {
+        let group = format!("{GROUP}, updateConfig: {{ updateStrategy: {strategy} }}");
+        let all = warnings(&scenario(2, &group, STEP, ""), &budget("maxUnavailable: 0"));
+        assert_eq!(all[0].contains("additional nodes stay"), leaves, "{strategy}: {all:?}");
+    }
     for rule in ["maxUnavailable: 1", "minAvailable: 5", "minAvailable: 80%"] {
         assert_eq!(said(STEP, &budget(rule)), [""; 0], "{rule}");
     }

@@ -94,9 +94,13 @@ impl<'s> UpdateStart<'s> {
         if stuck.is_empty() {
             return;
         }
+        let rest = match group.update_config.strategy {
+            UpdateStrategy::Default => ", and the additional nodes stay",
+            UpdateStrategy::Minimal => "",
+        };
         warnings.add(&setup::UPDATE_BLOCKED, format!(
             "{when}: disruption budgets allow no eviction of the pods of {}. If such a pod is on a node of the group, the update fails with \
-             `PodEvictionFailure` after 15 minutes, and the additional nodes stay. Relax the budgets, or set `force: true`",
+             `PodEvictionFailure` after 15 minutes{rest}. Relax the budgets, or set `force: true`",
             some_of(&stuck)
         ));
     }
