@@ -1,6 +1,8 @@
 //! Updates of managed node groups and instance refreshes of Auto Scaling groups.
 
 use nodecast::domain::{SimDuration, SimTime};
+use nodecast::experiment::figures;
+use nodecast::report::Summary;
 use nodecast::simulation::Outcome;
 use nodecast::world::record::{EventKind, NodeEnd, NodeFacts};
 
@@ -92,6 +94,20 @@ fn blocked_update_fails_after_fifteen_minutes() {
     assert_eq!(update.failure, Some("PodEvictionFailure"));
     assert_eq!((update.ended.unwrap() - drain).as_secs(), 900);
     assert_eq!((running(&outcome, minutes(179)), updated(&outcome)), (9, 0), "additional nodes stay");
+}
+
+#[test]
+fn failed_or_unfinished_update_has_no_duration() {
+    let (_, longest) = figures::find("upgrade_time").unwrap();
+    let time = |allowed: u32, more: &str| {
+        let text = scenario(3, "desired: 3, max: 3", UPDATE, "").replace("duration: 3h", more);
+        let outcome = run(&text, &app(6, allowed));
+        assert_eq!(outcome.record.upgrades.len(), 1);
+        (longest.of)(&Summary::from_outcome(&outcome))
+    };
+    assert!(time(2, "duration: 3h").is_some_and(|seconds| seconds > 600.0));
+    assert_eq!(time(0, "duration: 3h"), None, "failed");
+    assert_eq!(time(2, "duration: 30m"), None, "under way");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::report::Summary;
+use crate::report::summary::UpgradeFigures;
 
 /// What a figure is measured in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, schemars::JsonSchema)]
@@ -265,7 +266,7 @@ pub static FIGURES: &[Figure] = &[
         label: "longest node upgrade",
         unit: Unit::Seconds,
         less_is_better: Some(true),
-        of: |s| s.node_upgrades.iter().map(|node_upgrade| node_upgrade.duration_seconds).reduce(f64::max),
+        of: longest_upgrade,
     },
     Figure {
         name: "upgrade_extra_nodes",
@@ -382,6 +383,13 @@ pub fn named(name: &str) -> Option<&'static Figure> {
 /// The figure of a run called `name`.
 pub fn find(name: &str) -> Option<(usize, &'static Figure)> {
     FIGURES.iter().enumerate().find(|(_, figure)| figure.name == name)
+}
+
+/// The longest upgrade; none if one failed or is still under way, for which no duration is known.
+fn longest_upgrade(summary: &Summary) -> Option<f64> {
+    let upgrades = &summary.node_upgrades;
+    let is_known = upgrades.iter().all(UpgradeFigures::is_complete);
+    is_known.then(|| upgrades.iter().map(|upgrade| upgrade.duration_seconds).reduce(f64::max)).flatten()
 }
 
 /// The slowest workload stands for all requests.

@@ -43,6 +43,16 @@ pub struct UpgradeFigures {
     pub missing: Vec<MissingFigures>,
 }
 
+/// The outcome of an upgrade that replaced every node.
+const SUCCEEDED: &str = "succeeded";
+
+impl UpgradeFigures {
+    /// Whether it replaced every node. Of others the duration says how long they tried.
+    pub fn is_complete(&self) -> bool {
+        self.outcome == SUCCEEDED
+    }
+}
+
 /// Pods of a workload that had to leave.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MissingFigures {
@@ -118,7 +128,7 @@ fn figures(outcome: &Outcome, upgrade: &Upgrade, moves: &BTreeMap<NodeId, Vec<mo
     let (peak, hours, cost) = additional(&item, upgrade.began, until);
     let missing =
         missing(outcome, item.iter().filter_map(|(node, _)| moves.get(node)).flatten(), (upgrade.began, until));
-    let outcome_of = upgrade.failure.unwrap_or(if upgrade.ended.is_some() { "succeeded" } else { "under way" });
+    let outcome_of = upgrade.failure.unwrap_or(if upgrade.ended.is_some() { SUCCEEDED } else { "under way" });
     UpgradeFigures {
         node_origin: upgrade.origin.name().to_string(),
         way: upgrade.way.to_owned(),
