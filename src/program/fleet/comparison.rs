@@ -148,7 +148,9 @@ impl FleetCompare {
         &self.fleets[0].loaded.fleet.name
     }
 
-    /// The simulations of a shard, or all, with the numbers of their cells. Clusters run on so many threads, or one for each processor.
+    /// The simulations of a shard, or all, with the numbers of their cells.
+    ///
+    /// `threads` limits how many clusters run at a time; without it, one per processor.
     ///
     /// # Errors
     /// If a run fails, or the audience stops it.
