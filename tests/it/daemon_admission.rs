@@ -55,10 +55,16 @@ metadata: {name: logs, labels: {istio-injection: enabled}}
 
 /// The run of a release where the DaemonSet states these resources and `more` exists.
 fn simulate(release: &str, resources: &str, more: &str) -> Outcome {
+    simulate_boots(release, resources, more, "al2023")
+}
+
+/// The same where nodes boot in this time.
+fn simulate_boots(release: &str, resources: &str, more: &str, boot: &str) -> Outcome {
     let place = Place::new();
     place.put("cluster.yaml", &(CLASS.replace("RESOURCES", &format!("resources: {resources}")) + more));
     let head = "name: admission\nregion: us-east-1\nduration: 10m\nmanifests: [cluster.yaml]\n";
-    place.put("scenario.yaml", &format!("{head}versions: {{karpenter: {release}, kubernetes: v1.30}}\n"));
+    let versions = format!("versions: {{karpenter: {release}, kubernetes: v1.30}}\n");
+    place.put("scenario.yaml", &format!("{head}{versions}ec2: {{launch_latency: {boot}}}\n"));
     let (scenario, _) = nodecast::scenario::load(&place.path("scenario.yaml")).unwrap();
     run(&scenario, &scenario.policies[0], Catalog::embedded().unwrap(), 1, &mut |_| {}).unwrap()
 }
@@ -78,6 +84,18 @@ fn first_claim_counts_template_without_admission() {
         assert_eq!(kinds.first(), Some(&"c6i.xlarge"), "{what}");
         assert_eq!((kinds.last(), runs), (Some(&"c6i.2xlarge"), true), "{what}: {kinds:?}");
         assert!(kinds.len() <= 4, "{what}: the poll of each minute has found the pod: {kinds:?}");
+    }
+}
+
+#[test]
+fn second_claim_counts_pod_seen_by_poll() {
+    // The pod of the first node comes 28 s and the time to register after the launch. The pass after it comes within ten seconds. Only a poll
+    // of a full minute between the two has it counted at once; otherwise one more node is too small.
+    for (register, expected) in [("3s", 3), ("24s", 2), ("45s", 3)] {
+        let boot = format!("{{spread: false, register: {register}}}");
+        let outcome = simulate_boots("v1.11", "{}", RANGE, &boot);
+        let (kinds, runs) = kinds(&outcome);
+        assert_eq!((kinds.len(), kinds.last(), runs), (expected, Some(&"c6i.2xlarge"), true), "{register}: {kinds:?}");
     }
 }
 
