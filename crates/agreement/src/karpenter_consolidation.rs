@@ -12,7 +12,7 @@ use nodecast_manifests::pod_disruption_budget_from_json;
 use nodecast_model::control_plane::eviction::Protections;
 use nodecast_model::domain::node_pool::DisruptionReason;
 use nodecast_model::domain::pod::PodPhase;
-use nodecast_model::domain::{HourlyRate, KarpenterVersion, NodeObject, PodSpec, SimTime};
+use nodecast_model::domain::{HourlyRate, KarpenterVersion, NodeObject, PodSpec, SimTime, well_known};
 use serde_json::{Value, json};
 
 use crate::fields::{list, note_unread, same};
@@ -159,6 +159,7 @@ fn node_facts<'a>(
         created: SimTime::ZERO,
         expire_after: None,
         grace_limited: false,
+        node_pool: view.labels.get(well_known::NODEPOOL),
         annotations: &node.annotations,
         queued: false,
         instance_terminating: false,

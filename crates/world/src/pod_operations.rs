@@ -181,8 +181,8 @@ impl World {
 
     /// The scheduler found no node for the pod; `message` is asked for only if that is news.
     pub fn mark_unschedulable(&mut self, id: PodId, at: SimTime, message: impl FnOnce() -> String) {
-        self.record.pods.change(id).unschedulable.get_or_insert(at);
         if self.cluster.mark_unschedulable(id) {
+            self.record.pods.change(id).unschedulable.get_or_insert(at);
             self.pod_event(at, EventKind::PodUnschedulable, id, &message());
         }
     }

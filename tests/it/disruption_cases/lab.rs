@@ -500,6 +500,7 @@ fn facts<'l>(node: &'l Node, pods: &'l dyn PodList, digest: &'l EvictionCost) ->
         created: node.created,
         expire_after: node.expire_after,
         grace_limited: node.grace_limited,
+        node_pool: node.labels.get(well_known::NODEPOOL),
         annotations: &node.annotations,
         queued: node.queued,
         instance_terminating: node.instance_terminating,

@@ -433,7 +433,7 @@ fn node_blockers<'v>(view: &'v ClusterView<'_>, facts: &'v NodeFacts<'_>) -> imp
 }
 
 fn pool_blocker(view: &ClusterView<'_>, facts: &NodeFacts<'_>) -> Option<Blocker> {
-    let Some(name) = facts.view.labels.get(well_known::NODEPOOL) else { return Some(Blocker::NoNodePool) };
+    let Some(name) = facts.node_pool else { return Some(Blocker::NoNodePool) };
     let known = facts.pool(view.pools).is_some_and(|pool| !view.pools[pool].instance_types.is_empty());
     (!known).then_some(Blocker::UnknownNodePool(name))
 }

@@ -50,6 +50,8 @@ pub struct NodeFacts<'a> {
     pub expire_after: Option<SimDuration>,
     /// Whether its claim has a `terminationGracePeriod`.
     pub grace_limited: bool,
+    /// The name of its NodePool, by its label.
+    pub node_pool: Option<Symbol>,
     /// Annotations of the node.
     pub annotations: &'a Labels,
     /// Whether it belongs to a command that is being carried out.
@@ -81,7 +83,7 @@ impl<'a> NodeFacts<'a> {
 
     /// The position of its NodePool.
     pub fn pool(&self, pools: &[PoolView<'_>]) -> Option<usize> {
-        let name = self.view.labels.get(nodecast_model::domain::well_known::NODEPOOL)?;
+        let name = self.node_pool?;
         pools.iter().position(|pool| pool.pool.name == name)
     }
 }
@@ -152,7 +154,7 @@ impl<'a> ClusterView<'a> {
         for node in self.nodes {
             let ended = node.instance_terminating && self.behaviour().ends_leave_budgets;
             let counted = node.view.managed && node.view.initialized && !ended;
-            if counted && node.view.labels.get(nodecast_model::domain::well_known::NODEPOOL) == Some(name) {
+            if counted && node.node_pool == Some(name) {
                 count.total += 1;
                 count.disrupting += i64::from(!node.ready || node.marked_for_deletion());
             }

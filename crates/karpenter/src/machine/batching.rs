@@ -4,9 +4,9 @@
 
 use rustc_hash::FxHashMap;
 
-use super::io::{LateTimer, Timer};
-use super::provisioning;
+use super::io::{Draw, LateTimer, Timer};
 use super::step::Step;
+use super::{disruption, provisioning};
 use nodecast_model::cluster::{NodePhase, PodPhase};
 use nodecast_model::domain::{NodeId, PodId, SimDuration, SimTime};
 
@@ -44,6 +44,13 @@ struct TriggerState {
     next: Option<SimTime>,
     /// The window of its last trigger, counted from 1: a second trigger within a window has no effect.
     window: u64,
+}
+
+impl TriggerState {
+    /// A trigger within the window; whether it is not the first one of the window.
+    fn enter(&mut self, window: u64) -> bool {
+        std::mem::replace(&mut self.window, window) == window
+    }
 }
 
 impl Batch {
@@ -85,8 +92,7 @@ pub(super) fn pod_trigger(step: &mut Step<'_>, now: SimTime, pod: PodId) {
         step.karpenter.batch.came(by, now);
         return;
     }
-    trigger_again(step, now, by, Timer::PodTrigger(pod));
-    trigger(step, now, by);
+    trigger_again(step, now, by, (pod.0, Timer::PodTrigger(pod)));
 }
 
 /// A node that is being removed triggers the batcher, and again every 10 s while it is there: its pods need a new place.
@@ -95,8 +101,7 @@ pub(super) fn node_trigger(step: &mut Step<'_>, now: SimTime, node: NodeId) {
     let tainted = step.karpenter.nodes.get(&node).is_some_and(|claim| claim.tainted);
     let there = matches!(step.cluster.node(node).phase, NodePhase::Registered | NodePhase::Terminating);
     if there && (tainted || step.cluster.node(node).deletion_requested.is_some()) {
-        trigger_again(step, now, by, Timer::NodeTrigger(node));
-        trigger(step, now, by);
+        trigger_again(step, now, by, (node.0, Timer::NodeTrigger(node)));
     } else {
         step.karpenter.batch.came(by, now);
     }
@@ -104,33 +109,32 @@ pub(super) fn node_trigger(step: &mut Step<'_>, now: SimTime, node: NodeId) {
 
 /// CapacityBuffers trigger the batcher, which do so again by themselves.
 pub(super) fn buffers_trigger(step: &mut Step<'_>, now: SimTime) {
-    trigger(step, now, Trigger::Buffers);
-}
-
-/// Plans the next trigger, unless one is planned that is still to come.
-fn trigger_again(step: &mut Step<'_>, now: SimTime, by: Trigger, timer: Timer) {
-    let entity = match by {
-        Trigger::Pod(pod) => pod.0,
-        Trigger::Node(node) => node.0,
-        Trigger::Buffers => return,
-    };
-    let at = now + RETRIGGER + step.slip(LateTimer::Trigger, entity, now);
-    let state = step.karpenter.batch.triggers.entry(by).or_default();
-    if state.next.is_some_and(|next| next > now) {
-        return;
-    }
-    state.next = Some(at);
-    step.wake(at, timer);
-}
-
-fn trigger(step: &mut Step<'_>, now: SimTime, by: Trigger) {
     let batch = &mut step.karpenter.batch;
-    // Before v1.2 whoever triggers again prolongs the window again.
-    let window = batch.windows + 1;
-    let before = std::mem::replace(&mut batch.triggers.entry(by).or_default().window, window);
-    if before == window && step.karpenter.behaviour.counts_triggers_once {
+    let repeated = batch.triggers.entry(Trigger::Buffers).or_default().enter(batch.windows + 1);
+    triggered(step, now, repeated);
+}
+
+/// The pod or node triggers, and triggers again later unless that is planned.
+fn trigger_again(step: &mut Step<'_>, now: SimTime, by: Trigger, (entity, timer): (u32, Timer)) {
+    let batch = &mut step.karpenter.batch;
+    let state = batch.triggers.entry(by).or_default();
+    let repeated = state.enter(batch.windows + 1);
+    if state.next.is_none_or(|next| next <= now) {
+        let slip = step.outside.draw(Draw::Slip(LateTimer::Trigger, entity, now, disruption::DRIFT));
+        let at = now + RETRIGGER + slip;
+        state.next = Some(at);
+        step.wake(at, timer);
+    }
+    triggered(step, now, repeated);
+}
+
+/// Something has triggered, perhaps not for the first time within the window.
+fn triggered(step: &mut Step<'_>, now: SimTime, repeated: bool) {
+    // Before v1.2 a repeated trigger prolongs the window again.
+    if repeated && step.karpenter.behaviour.counts_triggers_once {
         return;
     }
+    let batch = &mut step.karpenter.batch;
     if batch.busy {
         batch.armed = true;
     } else {

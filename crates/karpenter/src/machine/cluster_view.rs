@@ -15,7 +15,7 @@ use crate::packing::{
 };
 use nodecast_model::cluster::{NodePhase, PodPhase};
 use nodecast_model::domain::pod::PodPhase as ReportedPhase;
-use nodecast_model::domain::{NodeId, PodId, PodSpec, SimTime};
+use nodecast_model::domain::{NodeId, PodId, PodSpec, SimTime, well_known};
 
 /// Nodes that exist, or will because their instance is launched.
 pub(super) fn known_nodes(step: &Step<'_>) -> Vec<NodeId> {
@@ -229,6 +229,7 @@ fn node_facts<'c>(
         created: state.created,
         expire_after: claim.and_then(|claim| age_limit(step, node, claim)),
         grace_limited: claim.is_some_and(|claim| claim.template.termination_grace_period.is_some()),
+        node_pool: state.labels.get(well_known::NODEPOOL),
         annotations: &state.annotations,
         queued: condition.queued,
         instance_terminating: state.phase >= NodePhase::Terminating,
