@@ -52,6 +52,8 @@ pub(super) fn happen(components: &mut Components<'_>, now: SimTime, step: u32) {
                 workload_controllers::wake(&mut components.sim, id);
             }
         }
+        // The group of another policy: there is nothing to call EC2 for.
+        Action::ScaleGroup { group, .. } if components.sim.groups.position(*group).is_none() => {}
         Action::ScaleGroup { group, desired } => {
             if let Err(error) = components.sim.set_desired_capacity(now, *group, *desired, "timeline") {
                 components.sim.world.note(now, EventKind::ScalingActivityFailed, None, format!("{group}: {error}"));

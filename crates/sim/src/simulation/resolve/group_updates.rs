@@ -1,5 +1,5 @@
-//! Warnings about updates of managed node groups: budgets that stop them, quotas and subnets without room for the additional nodes, and Cluster
-//! Autoscaler, which can end them early.
+//! Warnings about steps of the timeline on node groups: groups that only other policies have, and updates that budgets stop, that lack room for
+//! the additional nodes, or that Cluster Autoscaler can end early.
 //!
 //! Must not: change an update. The run shows what these warnings announce (`actors::node_groups::update`).
 //!
@@ -8,7 +8,7 @@
 mod capacity;
 mod pods;
 
-use crate::actors::{Action, Autoscaler, Setup};
+use crate::actors::{Action, Autoscaler, Setup, Step};
 use crate::cloud::autoscaling::GroupSpec;
 use crate::domain::node_group::UpdateStrategy;
 use crate::domain::pod::PodDisruptionBudget;
@@ -26,9 +26,10 @@ struct UpdateStart<'s> {
     pods: Vec<DrainedPods<'s>>,
 }
 
-/// Warns of every update of a managed group, of the timeline or of an edited ClusterConfig.
+/// Warns of every step on a group that this policy lacks, and of every update of a managed group, of the timeline or of an edited ClusterConfig.
 pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     for step in &setup.timeline {
+        warn_of_absent_group(setup, step, warnings);
         let Action::UpdateVersion(update) = &step.action else { continue };
         let start = UpdateStart::new(setup, step.at);
         let Some(group) = start.groups.iter().find(|group| group.name == update.group) else { continue };
@@ -38,6 +39,22 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
         }
         start.warn_of_capacity(&when, group, warnings);
         start.warn_of_autoscaler(&when, group, warnings);
+    }
+}
+
+/// Some policy has the group of a step: the reader of the scenario rejects the names of all others.
+fn warn_of_absent_group(setup: &Setup<'_>, step: &Step, warnings: &mut Caveats) {
+    let (key, name) = match &step.action {
+        Action::ScaleGroup { group, .. } => ("scale_group", *group),
+        Action::UpdateVersion(update) => ("update_group", update.group),
+        Action::RefreshGroup(refresh) => ("refresh_group", refresh.group),
+        _ => return,
+    };
+    if setup.policy.manifests.node_groups.iter().all(|group| group.name != name) {
+        warnings.add(
+            &setup::GROUP_OF_OTHER_POLICY,
+            format!("timeline at {}: `{key}` has no effect: this policy has no node group {name}", step.at),
+        );
     }
 }
 
