@@ -2,7 +2,7 @@
 
 use nodecast::domain::{SimDuration, SimTime};
 use nodecast::experiment::figures;
-use nodecast::report::Summary;
+use nodecast::report::{Summary, answers, terminal};
 use nodecast::simulation::Outcome;
 use nodecast::world::record::{EventKind, NodeEnd, NodeFacts};
 
@@ -108,6 +108,25 @@ fn failed_or_unfinished_update_has_no_duration() {
     assert!(time(2, "duration: 3h").is_some_and(|seconds| seconds > 600.0));
     assert_eq!(time(0, "duration: 3h"), None, "failed");
     assert_eq!(time(2, "duration: 30m"), None, "under way");
+}
+
+#[test]
+fn failed_update_is_among_first_lines() {
+    let step = "update_group: { group: workers, ami: ami-2 }";
+    let outcome = run(&scenario(2, "desired: 2, max: 4", step, ""), &app(4, 0));
+    let summary = Summary::from_outcome(&outcome);
+    let headline = answers::headline(&summary);
+    assert!(headline.ends_with(", 1 node upgrade failed"), "{headline}");
+    let problems = &answers::answers(&summary)[2];
+    assert_eq!(problems.value.words(), "1 node upgrade failed");
+    let clauses: Vec<String> =
+        problems.clauses.iter().map(|clause| clause.iter().map(|piece| piece.words()).collect()).collect();
+    let failure = "upgrade of workers failed: PodEvictionFailure after ";
+    assert!(clauses.iter().any(|clause| clause.starts_with(failure)), "{clauses:?}");
+    let lines = terminal::brief(&summary, None);
+    assert!(lines.contains(failure), "{lines}");
+    let succeeded = run(&scenario(2, "desired: 2, max: 4", step, ""), &app(4, 2));
+    assert!(!answers::headline(&Summary::from_outcome(&succeeded)).contains("upgrade"));
 }
 
 #[test]

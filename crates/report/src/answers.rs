@@ -3,7 +3,7 @@
 //! What must not live here: how they are drawn (`page`, `markdown`).
 
 use super::format::{self, IntervalFigure, Measure};
-use super::summary::{Distribution, ObjectiveResult, RequestFigures, Share, Summary};
+use super::summary::{Distribution, ObjectiveResult, RequestFigures, Share, Summary, UpgradeFigures};
 use nodecast_settings::Calibrated;
 
 /// Objectives that an answer names at most.
@@ -95,7 +95,20 @@ pub fn headline(summary: &Summary) -> String {
         0 => String::new(),
         pods => format!(", {} pending at the end", format::counted(pods, "pod", "pods")),
     };
-    format!("{bill}, {wait}{objectives}{pending}")
+    let upgrades = match failed_upgrades(summary).count() as u64 {
+        0 => String::new(),
+        count => format!(", {}", upgrades_failed(count)),
+    };
+    format!("{bill}, {wait}{objectives}{pending}{upgrades}")
+}
+
+/// Upgrades of nodes that ended with an error.
+pub(super) fn failed_upgrades(summary: &Summary) -> impl Iterator<Item = &UpgradeFigures> {
+    summary.node_upgrades.iter().filter(|upgrade| upgrade.is_failed())
+}
+
+fn upgrades_failed(count: u64) -> String {
+    format!("{} failed", format::counted(count, "node upgrade", "node upgrades"))
 }
 
 fn cost(summary: &Summary) -> Answer {
@@ -232,6 +245,10 @@ fn broke(summary: &Summary) -> Answer {
     if pending > 0 && !objectives.is_empty() {
         answer = answer.say(format!("{} unscheduled at the end", format::counted(pending, "pod", "pods")));
     }
+    for upgrade in failed_upgrades(summary).take(NAMED_MAX) {
+        let link = Piece::Link("node-upgrades", format!("upgrade of {}", upgrade.node_origin));
+        answer = answer.with([link, plain(format!(" failed: {}", upgrade.failure()))]);
+    }
     let limits: Vec<String> = summary.limits_reached.iter().map(|limit| limit.words()).collect();
     answer = answer.say(first_of("", &limits, "limits"));
     let full: Vec<String> = availability.full().iter().map(|autoscaler| autoscaler.words()).collect();
@@ -273,6 +290,10 @@ fn unjudged(summary: &Summary) -> Option<String> {
     let pending = summary.pods.pending_at_end;
     if pending > 0 && !summary.objectives.iter().any(waits) {
         return Some(format!("{} pending", format::counted(pending, "pod", "pods")));
+    }
+    let upgrades = failed_upgrades(summary).count() as u64;
+    if upgrades > 0 {
+        return Some(upgrades_failed(upgrades));
     }
     let failed: f64 = summary
         .requests

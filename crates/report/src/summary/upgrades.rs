@@ -45,11 +45,18 @@ pub struct UpgradeFigures {
 
 /// The outcome of an upgrade that replaced every node.
 const SUCCEEDED: &str = "succeeded";
+/// The outcome of an upgrade that the end of the run cuts short.
+const UNDER_WAY: &str = "under way";
 
 impl UpgradeFigures {
     /// Whether it replaced every node. Of others the duration says how long they tried.
     pub fn is_complete(&self) -> bool {
         self.outcome == SUCCEEDED
+    }
+
+    /// Whether it ended before it replaced every node.
+    pub fn is_failed(&self) -> bool {
+        !self.is_complete() && self.outcome != UNDER_WAY
     }
 }
 
@@ -128,7 +135,7 @@ fn figures(outcome: &Outcome, upgrade: &Upgrade, moves: &BTreeMap<NodeId, Vec<mo
     let (peak, hours, cost) = additional(&item, upgrade.began, until);
     let missing =
         missing(outcome, item.iter().filter_map(|(node, _)| moves.get(node)).flatten(), (upgrade.began, until));
-    let outcome_of = upgrade.failure.unwrap_or(if upgrade.ended.is_some() { SUCCEEDED } else { "under way" });
+    let outcome_of = upgrade.failure.unwrap_or(if upgrade.ended.is_some() { SUCCEEDED } else { UNDER_WAY });
     UpgradeFigures {
         node_origin: upgrade.origin.name().to_string(),
         way: upgrade.way.to_owned(),
@@ -215,5 +222,11 @@ impl UpgradeFigures {
         let nodes = format::counted(self.replaced, "node", "nodes");
         let length = format::span(self.duration_seconds);
         format!("{} ({}): {nodes} replaced in {length}, {}", self.node_origin, self.way, self.outcome)
+    }
+
+    /// The error and the nodes replaced before it, of an upgrade that failed.
+    pub fn failure(&self) -> String {
+        let nodes = format::counted(self.replaced, "node", "nodes");
+        format!("{} after {}, {nodes} replaced", self.outcome, format::span(self.duration_seconds))
     }
 }

@@ -1,7 +1,7 @@
 //! The summary that `run` prints: at most 25 lines and the warnings. `--verbose` and the report have the rest.
 
 use super::{heading, warnings};
-use crate::answers::{objective_name, spot_range, unknown_response};
+use crate::answers::{failed_upgrades, objective_name, spot_range, unknown_response};
 use crate::columns::{folded_with, printed};
 use crate::format::{self, count, counted, money_among, money_in_short, percent, span};
 use crate::run_tables::{self, Wait};
@@ -163,6 +163,9 @@ fn problems(summary: &Summary, room: usize, lines: &mut Vec<String>) {
     }
     let at_zero = availability.worst().into_iter().filter(|workload| workload.at_zero_seconds > 0.0);
     some("zero Ready replicas: ", at_zero.map(|workload| workload.at_zero_words()).collect());
+    let upgrades =
+        failed_upgrades(summary).map(|upgrade| format!("of {} failed: {}", upgrade.node_origin, upgrade.failure()));
+    some("upgrade ", upgrades.collect());
     some("limit reached: ", summary.limits_reached.iter().map(|limit| limit.words()).collect());
     some("at max replicas: ", availability.full().iter().map(|autoscaler| autoscaler.words()).collect());
     let failed =
