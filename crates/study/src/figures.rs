@@ -299,10 +299,20 @@ pub static FIGURES: &[Figure] = &[
                 .reduce(|sum, missing_seconds| sum + missing_seconds)
         },
     },
+    Figure {
+        name: "upgrades_failed",
+        label: "node upgrades failed",
+        unit: Unit::Count,
+        less_is_better: Some(true),
+        of: |s| {
+            let failed = s.node_upgrades.iter().filter(|upgrade| upgrade.is_failed()).count();
+            (!s.node_upgrades.is_empty()).then_some(failed as f64)
+        },
+    },
 ];
 
 /// The names of all figures in the order in which people read them: who was not served, what it cost, who waited, what moved.
-const FOR_PEOPLE: [&str; 31] = [
+const FOR_PEOPLE: [&str; 32] = [
     "unavailable_pod_minutes",
     "workloads_at_zero",
     "at_zero",
@@ -328,6 +338,7 @@ const FOR_PEOPLE: [&str; 31] = [
     "launches_refused",
     "interruptions",
     "evictions",
+    "upgrades_failed",
     "upgrade_time",
     "upgrade_extra_nodes",
     "upgrade_extra_cost",

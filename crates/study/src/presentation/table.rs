@@ -14,7 +14,7 @@ use crate::scenario::Caveats;
 use crate::statistics::{Estimate, Paired};
 
 /// Figures of the table; the page and the JSON have all.
-const SHOWN: [&str; 20] = [
+const SHOWN: [&str; 25] = [
     "unavailable_pod_minutes",
     "workloads_at_zero",
     "at_zero",
@@ -35,6 +35,11 @@ const SHOWN: [&str; 20] = [
     "nodes_mean",
     "evictions",
     "interruptions",
+    "upgrades_failed",
+    "upgrade_time",
+    "upgrade_extra_nodes",
+    "upgrade_extra_cost",
+    "upgrade_missing",
 ];
 /// What stands for a figure over the replications.
 pub(super) const LEVEL: &str = "mean (waits: median)";
