@@ -49,6 +49,7 @@ proptest! {
         for groups in groups.filter(|groups| !groups.is_empty()) {
             let sum: f64 = groups.iter().map(|group| group.part.amount).sum();
             prop_assert!((sum - cost.total).abs() < 1e-6, "{} of {}", sum, cost.total);
+            prop_assert!(groups.is_sorted_by(|one, next| one.part.amount >= next.part.amount), "{:?}", groups);
         }
     }
 }

@@ -159,6 +159,18 @@ fn longest_waits(summary: &Summary) -> Vec<&WorkloadWaits> {
     all
 }
 
+/// The rows with the largest values, at most [`WORKLOADS_MAX`], in the order of `all`.
+fn largest<T>(all: &[T], values: impl Fn(&T) -> [f64; 2]) -> Vec<&T> {
+    let mut rows: Vec<(usize, &T)> = all.iter().enumerate().collect();
+    rows.sort_by(|(_, one), (_, other)| {
+        let [one, other] = [values(one), values(other)];
+        other[0].total_cmp(&one[0]).then(other[1].total_cmp(&one[1]))
+    });
+    rows.truncate(WORKLOADS_MAX);
+    rows.sort_by_key(|(position, _)| *position);
+    rows.into_iter().map(|(_, row)| row).collect()
+}
+
 fn requests(summary: &Summary, width: Option<usize>, lines: &mut Vec<String>) {
     if let Some(unknown) = unknown_response(summary) {
         let label = if summary.requests.is_empty() { "response time" } else { "other response times" };
@@ -168,10 +180,13 @@ fn requests(summary: &Summary, width: Option<usize>, lines: &mut Vec<String>) {
     if summary.requests.is_empty() {
         return;
     }
-    let shown = summary.requests.iter().take(WORKLOADS_MAX);
-    let mut table = run_tables::requests(shown.clone()).lines(width);
+    let shown = largest(&summary.requests, |requests| {
+        [requests.timed_out + requests.dropped, requests.p99_seconds.unwrap_or(0.0)]
+    });
+    let mut table = run_tables::requests(shown.iter().copied()).lines(width);
     // From the last on, so that the places of the others stay.
-    for (position, failed) in shown.enumerate().filter_map(|(at, workload)| Some((at, workload.failed()?))).rev() {
+    for (position, failed) in shown.iter().enumerate().filter_map(|(at, workload)| Some((at, workload.failed()?))).rev()
+    {
         table.insert(position + 2, format!("  {failed}"));
     }
     lines.extend(table);
@@ -186,7 +201,8 @@ fn queues(summary: &Summary, width: Option<usize>, lines: &mut Vec<String>) {
     if summary.queues.is_empty() {
         return;
     }
-    lines.extend(run_tables::queues(summary.queues.iter().take(WORKLOADS_MAX)).lines(width));
+    let shown = largest(&summary.queues, |queue| [queue.waiting_at_end, queue.mean_wait_seconds.unwrap_or(0.0)]);
+    lines.extend(run_tables::queues(shown).lines(width));
     let more = summary.queues.len().saturating_sub(WORKLOADS_MAX) as u64;
     if more > 0 {
         lines.push(format!("  + {} in the report", format::counted(more, "more queue", "more queues")));
@@ -244,5 +260,17 @@ fn warnings(summary: &Summary, lines: &mut Vec<String>) {
     lines.extend(shown.map(|warning| format!("  {}", warning.replace('\n', " "))));
     if summary.warnings.len() > WARNINGS_MAX {
         lines.push(format!("  + {} more in the report", summary.warnings.len() - WARNINGS_MAX));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::largest;
+
+    #[test]
+    fn smallest_rows_are_left_out() {
+        let rows = [3.0, 0.0, 9.0, 4.0, 1.0, 5.0];
+        let shown: Vec<f64> = largest(&rows, |row| [0.0, *row]).into_iter().copied().collect();
+        assert_eq!(shown, [3.0, 9.0, 4.0, 5.0]);
     }
 }

@@ -129,10 +129,7 @@ impl<'o> Grouping<'o> {
             let [cpu, memory] = uses.get(&part.name).map_or([None, None], |uses| uses.map(|one| Some(one.finished())));
             CostGroup { part, cpu, memory }
         };
-        let mut groups: Vec<CostGroup> = parts(costs).into_iter().map(group).collect();
-        // Groups of workloads first, then idle capacity and what has no node.
-        groups.sort_by_key(|group| group.cpu.is_none());
-        groups
+        parts(costs).into_iter().map(group).collect()
     }
 }
 
