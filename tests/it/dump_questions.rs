@@ -162,6 +162,32 @@ fn karpenters_pod_states_release_without_deployment() {
 }
 
 #[test]
+fn drain_has_one_reason_for_each_budget() {
+    let place = Place::new();
+    let drain = |ready: &str| {
+        let objects = format!(
+            "---\napiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {{name: cache-1, namespace: jobs}}\nspec: {{replicas: 1, selector: \
+             {{matchLabels: {{app: cache}}}}, template: {{metadata: {{labels: {{app: cache}}}}, spec: {{containers: [{{name: c}}]}}}}}}\n\
+             ---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {{name: cache, namespace: jobs}}\n\
+             spec: {{minAvailable: 1, unhealthyPodEvictionPolicy: AlwaysAllow, selector: {{matchLabels: {{app: cache}}}}}}\n\
+             ---\napiVersion: v1\nkind: Pod\nmetadata: {{name: cache-1-x, namespace: jobs, labels: {{app: cache}}, ownerReferences: \
+             [{{kind: ReplicaSet, name: cache-1, controller: true}}]}}\nspec: {{nodeName: ip-10-9-0-4.eu-west-1.compute.internal, \
+             containers: [{{name: c, resources: {{requests: {{cpu: 100m}}}}}}]}}\n\
+             status: {{phase: Running, conditions: [{{type: Ready, status: \"{ready}\"}}]}}\n"
+        );
+        place.put("dump.yaml", &(small("") + &objects));
+        let (out, err, code) = place.nodecast(&["drain", "dump.yaml", "ip-10-9-0-4"]);
+        assert_eq!(code, Some(0), "{err}");
+        out
+    };
+    let kept = drain("True");
+    assert!(kept.contains("PodDisruptionBudget jobs/cache covers 1 of these pods, allows 0 now: it never"), "{kept}");
+    assert!(kept.contains("stays; jobs/cache never allows its eviction") && !kept.contains("blocked now"), "{kept}");
+    let unready = drain("False");
+    assert!(unready.contains("jobs/cache-1-x") && !unready.contains("PodDisruptionBudget"), "{unready}");
+}
+
+#[test]
 fn unambiguous_short_node_name_is_accepted() {
     let place = Place::new();
     place.put("one.yaml", &small(""));

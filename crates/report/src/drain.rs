@@ -195,7 +195,7 @@ impl DrainAnswer {
             let count = self.pods.iter().filter(|pod| goes_with_node(pod) && pod.from == node.name).count() as u64;
             if count > 0 {
                 let pods = counted(count, "pod of a DaemonSet, or static", "pods of DaemonSets, or static");
-                let _ = writeln!(text, "  {pods}, from {}: removed with the node", node.name);
+                let _ = writeln!(text, "  {pods}, from {}: {} with the node", node.name, stays(count));
             }
         }
         fitted(text, width)
@@ -212,7 +212,10 @@ impl DrainAnswer {
             (count("new node"), format!("{} to {launches}", pods(count("new node")))),
             (count("nowhere"), format!("{} unschedulable", pods(count("nowhere")))),
             (kept, format!("{} not evictable", pods(kept))),
-            (count("stays") - kept, format!("{} removed with the node", pods(count("stays") - kept))),
+            (
+                count("stays") - kept,
+                format!("{} {} with the node", pods(count("stays") - kept), stays(count("stays") - kept)),
+            ),
         ];
         let moves: Vec<String> = all.into_iter().filter(|(count, _)| *count > 0).map(|(_, words)| words).collect();
         if moves.is_empty() { "no pods".to_owned() } else { moves.join(", ") }
@@ -304,6 +307,9 @@ impl BudgetInTheWay {
     /// How many rounds of evictions it takes.
     fn rounds_in_words(&self) -> String {
         match self.rounds {
+            None if self.allowed > 0 => {
+                "another budget protects one of these pods too, so the drain does not finish".to_owned()
+            }
             None => "it never allows a disruption, so the drain does not finish".to_owned(),
             Some(rounds) if self.allowed <= 0 => {
                 format!("{} after all its pods are Ready", counted(rounds as u64, "round", "rounds"))
@@ -328,13 +334,20 @@ impl MovedPod {
     fn line(&self) -> String {
         let to = self.destination();
         let because = self.because.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-        let blocked = match (self.evictable_now, self.budgets.is_empty()) {
-            (true, _) => String::new(),
-            (false, true) => "; not evictable now".to_owned(),
-            (false, false) => format!("; eviction blocked now by {}", self.budgets.join(", ")),
+        let budgets = self.budgets.join(", ");
+        let blocked = match (self.evictable_now, self.keeps_node, self.budgets.len()) {
+            (true, ..) => String::new(),
+            (false, _, 0) => "; not evictable now".to_owned(),
+            (false, true, 1) => format!("; {budgets} never allows its eviction"),
+            (false, true, _) => format!("; never evicted, because several budgets protect it: {budgets}"),
+            (false, false, _) => format!("; eviction blocked now by {budgets}"),
         };
         format!("  {} from {}: {to}{because}{blocked}", self.pod, self.from)
     }
+}
+
+const fn stays(pods: u64) -> &'static str {
+    if pods == 1 { "stays" } else { "stay" }
 }
 
 /// The cost per hour of the nodes that do not stay.
@@ -464,14 +477,17 @@ fn moved(standing: &Standing, pass: &SinglePass<'_>, leaving: &Leaving, node: us
     pods.collect()
 }
 
-/// The budgets that protect pods that go, or that keep their node.
+/// The budgets that protect pods that go, or that keep their node. One that allows no disruption now is not in the way of a pod that the API
+/// server evicts all the same, because it is not Ready.
 fn in_the_way(standing: &Standing, pods: &[MovedPod]) -> Vec<BudgetInTheWay> {
     let budgets = standing.cluster.budgets().iter().zip(standing.budgets());
     let found = budgets.filter_map(|(budget, status)| {
         let name = format!("{}/{}", budget.namespace, budget.name);
         let matches = |pod: &&MovedPod| (pod.to != "stays" || pod.keeps_node) && pod.budgets.contains(&name);
-        let protected: Vec<&MovedPod> = pods.iter().filter(matches).collect();
-        let (pods, allowed) = (protected.len(), status.disruptions_allowed);
+        let allowed = status.disruptions_allowed;
+        let needs_it = |pod: &&MovedPod| allowed > 0 || !pod.evictable_now;
+        let protected: Vec<&MovedPod> = pods.iter().filter(matches).filter(needs_it).collect();
+        let pods = protected.len();
         let at_once = if allowed > 0 { allowed } else { status.expected.saturating_sub(status.desired_healthy) };
         let at_once = usize::try_from(at_once).ok().filter(|&at_once| at_once > 0);
         let keeps_one = protected.iter().any(|pod| pod.keeps_node);
@@ -541,10 +557,13 @@ mod tests {
             kept.contains("if all nodes could be drained; n0 stays because PodDisruptionBudgets never allow"),
             "{kept}"
         );
-        assert!(kept.contains("stays; eviction blocked now by shop/db\n"), "{kept}");
+        assert!(kept.contains("stays; shop/db never allows its eviction\n") && !kept.contains("now by"), "{kept}");
+        let both = vec![MovedPod { budgets: vec!["shop/a".to_owned(), "shop/b".to_owned()], ..pod("", true) }];
+        let both = answer("n0", both).table(None);
+        assert!(both.contains("; never evicted, because several budgets protect it: shop/a, shop/b\n"), "{both}");
         let gone = table(false);
         assert!(!gone.contains("if all nodes") && !gone.contains("eviction blocked"), "{gone}");
-        assert!(gone.starts_with("drain n0: 1 pod removed with the node\n"), "{gone}");
-        assert!(gone.ends_with("  1 pod of a DaemonSet, or static, from n0: removed with the node\n"), "{gone}");
+        assert!(gone.starts_with("drain n0: 1 pod stays with the node\n"), "{gone}");
+        assert!(gone.ends_with("  1 pod of a DaemonSet, or static, from n0: stays with the node\n"), "{gone}");
     }
 }

@@ -50,7 +50,7 @@ impl Fate {
             Self::New => Tone::Green,
             Self::Pending => Tone::Vermilion,
             Self::Blocked => Tone::Purple,
-            Self::Removed => Tone::Grey,
+            Self::Removed => Tone::Pale,
         }
     }
 
@@ -60,7 +60,7 @@ impl Fate {
             Self::New => "to new nodes",
             Self::Pending => "stay pending",
             Self::Blocked => "never evicted",
-            Self::Removed => "removed with the node",
+            Self::Removed => "stay with the node",
         }
     }
 }
@@ -100,6 +100,11 @@ impl DrainAnswer {
             (false, _) => format!("{} cannot be drained", some_of(&blocked)),
         };
         let mut verdict = format!("{can}: {}", self.moves());
+        verdict += &match self.nodes.iter().filter(|node| node.stays_because.is_some()).count() as u64 {
+            0 => String::new(),
+            1 => "; the empty node stays".to_owned(),
+            nodes => format!("; {nodes} empty nodes stay"),
+        };
         let change = self.change_per_month().filter(|change| change.abs() > 0.0);
         if let Some(change) = change {
             let amount = money_in_short(self.currency.code(), change.abs());
@@ -236,7 +241,11 @@ impl DrainAnswer {
             })
             .text("because", |pod| pod.because.as_ref())
             .text("budgets", |pod| pod.budgets.join(", "))
-            .text("evictable now", |pod| if pod.evictable_now { "yes" } else { "no" });
+            .text("evictable now", |pod| match (pod.evictable_now, pod.keeps_node) {
+                (true, _) => "yes",
+                (false, false) => "no",
+                (false, true) => "never",
+            });
         page.add_table(pods, WHOLE);
         page.end_fold();
     }

@@ -16,7 +16,7 @@ pub const STYLE: &str = "\
 .bars path { fill: var(--ink); }
 .bars tfoot td { border: 0; padding-top: 0; }
 .bars tfoot text { fill: var(--faint); font-size: 12px; }
-.blue { fill: #0072b2; } .vermilion { fill: #d55e00; } .green { fill: #009e73; } .purple { fill: #c4689b; } .grey { fill: #848d97; }
+.blue { fill: #0072b2; } .vermilion { fill: #d55e00; } .green { fill: #009e73; } .purple { fill: #c4689b; }
 .pale { fill: #848d97; fill-opacity: 0.3; stroke: #848d97; }
 .legend svg.sample { display: inline-block; width: 22px; height: 12px; margin-right: 0.35rem; vertical-align: middle; }
 @media (max-width: 640px) {
@@ -50,9 +50,7 @@ pub enum Tone {
     Vermilion,
     /// With upright lines.
     Purple,
-    /// Plain.
-    Grey,
-    /// An outline that other bars lie on.
+    /// A pale area with an outline, which other bars may lie on.
     Pale,
 }
 
@@ -67,14 +65,13 @@ impl Tone {
             Self::Green => "green",
             Self::Vermilion => "vermilion",
             Self::Purple => "purple",
-            Self::Grey => "grey",
             Self::Pale => "pale",
         }
     }
 
     const fn pattern(self) -> Option<&'static str> {
         match self {
-            Self::Blue | Self::Grey | Self::Pale => None,
+            Self::Blue | Self::Pale => None,
             Self::Green => Some("level"),
             Self::Vermilion => Some("oblique"),
             Self::Purple => Some("upright"),
@@ -171,7 +168,7 @@ mod tests {
     #[test]
     fn colours_of_bars_are_those_of_charts() {
         let colours: Vec<&str> = STYLE.match_indices('#').map(|(at, _)| &STYLE[at..at + 7]).collect();
-        assert_eq!(colours.len(), 7);
+        assert_eq!(colours.len(), 6);
         for colour in colours {
             assert!(CHART_SCRIPT[0].contains(&format!("\"{colour}\"")), "{colour}");
         }
