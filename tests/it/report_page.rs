@@ -531,6 +531,8 @@ fn shop_day_has_three_opportunities_with_dollars() {
     let list = page.split("<ol class=\"opportunities\">").nth(1).and_then(|rest| rest.split("</ol>").next()).unwrap();
     assert_eq!(list.matches(" per month</strong>").count(), 3, "{list}");
     assert!(
-        list.contains("<code class=\"try\">nodecast recommend scenarios/shop-day/scenario.yaml --policy spot</code>")
+        list.contains(
+            "<code class=\"try\">nodecast recommend scenarios/shop-day/scenario.yaml <span class=\"whole\">--policy</span> spot</code>"
+        )
     );
 }

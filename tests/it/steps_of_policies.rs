@@ -3,6 +3,7 @@
 use nodecast::catalog::Catalog;
 use nodecast::scenario::error::Render;
 
+use crate::cli::Place;
 use crate::keda::deployment;
 
 /// A ClusterConfig with one group, whose nodes have the label.
@@ -35,5 +36,47 @@ fn steps_for_groups_of_others_warn_nothing() {
         let outcome = nodecast::simulation::run(&scenario, policy, catalog, scenario.seed, &mut |_| {}).unwrap();
         let unmet: Vec<&str> = outcome.record.unmet.iter().map(|(_, text)| text.as_str()).collect();
         assert_eq!(unmet, ["there is no node tier=grey to drain"], "{}", policy.name);
+    }
+}
+
+#[test]
+fn group_of_other_policy_is_no_refused_launch() {
+    let place = Place::new();
+    place.put(
+        "steps.yaml",
+        "name: colours\nregion: us-east-1\nduration: 30m\ntimeline:\n- {at: 4m, scale_group: {group: teal, desired: 3}}\n\
+         - {at: 7m, update_group: {group: amber, ami: ami-3}}\npolicies:\n\
+         - {name: before, autoscaler: static, manifests: [before.yaml]}\n\
+         - {name: after, autoscaler: static, manifests: [after.yaml]}\n",
+    );
+    place.put("before.yaml", &group("amber", "{tier: a}"));
+    place.put("after.yaml", &group("teal", "{tier: b}"));
+    for (policy, step) in [("before", "00:04:00: <code>scale_group"), ("after", "00:07:00: <code>update_group")] {
+        let (out, err, code) = place.nodecast(&["run", "steps.yaml", "--policy", policy, "--verbose"]);
+        assert_eq!(code, Some(0), "{err}");
+        assert!(!out.contains("refused by EC2"), "{out}");
+        let page = std::fs::read_to_string(place.path("reports/colours/report.html")).unwrap();
+        let warning = format!("timeline at {step}</code> has no effect: this policy has no node group ");
+        assert!(page.contains(&warning) && page.contains("[NC0295]"), "{policy}");
+    }
+}
+
+#[test]
+fn compare_prints_rows_of_upgrades() {
+    let place = Place::new();
+    place.put(
+        "updates.yaml",
+        "name: updates\nregion: us-east-1\nduration: 2h\nec2: {capacity: infinite}\ntimeline:\n\
+         - {at: 9m, update_group: {group: amber, ami: ami-7}}\npolicies:\n\
+         - {name: surge, autoscaler: static, manifests: [surge.yaml]}\n\
+         - {name: minimal, autoscaler: static, manifests: [minimal.yaml]}\n",
+    );
+    let surge = group("amber", "{tier: a}");
+    place.put("surge.yaml", &surge);
+    place.put("minimal.yaml", &surge.replace("minSize: 0", "updateConfig: {updateStrategy: MINIMAL}, minSize: 0"));
+    let (out, err, code) = place.nodecast(&["compare", "updates.yaml", "--replications", "2"]);
+    assert_eq!(code, Some(0), "{err}");
+    for row in ["longest node upgrade", "peak additional nodes in an upgrade", "cost of additional nodes in upgrades"] {
+        assert!(out.lines().any(|line| line.starts_with(row)), "{row}: {out}");
     }
 }

@@ -12,7 +12,7 @@ mod upgrades;
 
 use super::plots::Plots;
 use super::summary::Summary;
-pub use html::{Html, sentence, text};
+pub use html::{Html, prose, sentence, text};
 use nodecast_world::Outcome;
 
 /// Colours and shapes that every page shares.

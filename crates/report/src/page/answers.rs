@@ -1,6 +1,6 @@
 //! The first screen: the answers, a line each.
 
-use super::html::{Html, text, unbroken};
+use super::html::{Html, prose, text, unbroken};
 use crate::answers::{Answer, Piece, answers as answers_of};
 use crate::summary::Summary;
 
@@ -21,7 +21,7 @@ fn write(page: &mut Html, answer: &Answer) {
 fn markup(piece: &Piece) -> String {
     let words = text(piece.words());
     match piece {
-        Piece::Plain(_) => words,
+        Piece::Plain(words) => prose(words),
         Piece::Figure(key, value, _) => figure(key, *value, piece.words()),
         Piece::Link(id, _) => format!("<a href=\"#{id}\">{words}</a>"),
         Piece::Verdict(kept, _) => {

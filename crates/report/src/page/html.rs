@@ -68,6 +68,19 @@ fn belong_together(before: &str, after: &str) -> bool {
         || (is_part(last) && is_part(first))
 }
 
+/// `plain` escaped, with parts between two backticks as code, and elsewhere numbers that keep their units.
+pub fn prose(plain: &str) -> String {
+    let mut markup = String::with_capacity(plain.len());
+    let mut rest = plain;
+    while let Some((before, (code, behind))) =
+        rest.split_once('`').and_then(|(before, after)| Some((before, after.split_once('`')?)))
+    {
+        markup += &format!("{}<code>{}</code>", text(&unbroken(before)), text(code));
+        rest = behind;
+    }
+    markup + &text(&unbroken(rest))
+}
+
 impl Html {
     /// An empty page.
     pub const fn new() -> Self {
@@ -79,15 +92,19 @@ impl Html {
         self.page.push_str(markup);
     }
 
-    /// Adds an element with escaped content, in which numbers keep their units. `tag` may carry attributes: `p class="note"`.
+    /// Adds an element with escaped [`prose`]. `tag` may carry attributes: `p class="note"`.
     pub fn element(&mut self, tag: &str, content: &str) {
-        self.verbatim(tag, &unbroken(content));
+        self.whole(tag, &prose(content));
     }
 
     /// Adds an element with escaped content that keeps every space as it is: a command, a hash.
     pub fn verbatim(&mut self, tag: &str, content: &str) {
+        self.whole(tag, &text(content));
+    }
+
+    fn whole(&mut self, tag: &str, markup: &str) {
         let name = tag.split(' ').next().unwrap_or(tag);
-        self.page.push_str(&format!("<{tag}>{}</{name}>\n", text(content)));
+        self.page.push_str(&format!("<{tag}>{markup}</{name}>\n"));
     }
 
     /// Begins a part that is folded: a question, and in short what the answer is, as markup.
@@ -147,7 +164,7 @@ impl Html {
 
 #[cfg(test)]
 mod tests {
-    use super::{Html, sentence, text, unbroken};
+    use super::{Html, prose, sentence, text, unbroken};
 
     #[test]
     fn nothing_in_a_text_can_become_markup() {
@@ -155,6 +172,18 @@ mod tests {
         let mut page = Html::new();
         page.element("p class=\"note\"", "1 < 2");
         assert_eq!(page.finish(), "<p class=\"note\">1 &lt; 2</p>\n");
+    }
+
+    #[test]
+    fn backticks_in_prose_become_code() {
+        let cases = [
+            ("set `a: <b>` or `c d`, 3 s", "set <code>a: &lt;b&gt;</code> or <code>c d</code>, 3\u{a0}s"),
+            ("one ` alone", "one ` alone"),
+            ("`all`", "<code>all</code>"),
+        ];
+        for (plain, markup) in cases {
+            assert_eq!(prose(plain), markup);
+        }
     }
 
     #[test]

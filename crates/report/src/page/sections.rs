@@ -14,7 +14,7 @@ pub(super) use vertical::vertical;
 
 use std::collections::BTreeMap;
 
-use super::html::{Html, sentence, text};
+use super::html::{Html, prose, sentence, text};
 use crate::answers::{headline, size_in_words};
 use crate::catalog::PriceQuality;
 use crate::cloud::BillLine;
@@ -51,6 +51,15 @@ pub(super) fn heading(page: &mut Html, summary: &Summary) {
     page.raw("</p>\n");
 }
 
+/// A command whose options do not break after their hyphens.
+fn whole_options(command: &str) -> String {
+    let word = |word: &str| match word.starts_with("--") {
+        true => format!("<span class=\"whole\">{}</span>", text(word)),
+        false => text(word),
+    };
+    command.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
 /// Parts of the bill that a change may save, each with the command to try it.
 fn opportunities(page: &mut Html, summary: &Summary, command: &str) {
     let all = crate::opportunities::opportunities(summary, command);
@@ -65,9 +74,9 @@ fn opportunities(page: &mut Html, summary: &Summary, command: &str) {
             let amount = format::money_in_short(&summary.about.currency, amount);
             page.raw(&format!("<strong>{} per month</strong> ", text(&amount)));
         }
-        page.raw(&text(&opportunity.words));
+        page.raw(&prose(&opportunity.words));
         if let Some(command) = &opportunity.command {
-            page.raw(&format!(" <code class=\"try\">{}</code>", text(command)));
+            page.raw(&format!(" <code class=\"try\">{}</code>", whole_options(command)));
         }
         page.raw("</li>\n");
     }

@@ -1,7 +1,7 @@
 //! A table as HTML.
 
 use super::{Align, Cell, Column, Table};
-use crate::page::{Html, sentence, text};
+use crate::page::{Html, prose, sentence, text};
 
 /// Rows that a table of a page holds.
 const ROWS_MAX: usize = 200;
@@ -15,16 +15,21 @@ impl Table {
         }
         page.raw("<div class=\"scroll\"><table>\n<thead><tr>");
         for column in &self.columns {
-            page.raw(&format!("<th scope=\"col\"{}>{}</th>", column.class(""), text(&sentence(&column.heading()))));
+            let heading = text(&sentence(&column.heading()));
+            let class = column.class("");
+            page.raw(&match heading.is_empty() {
+                true => format!("<td{class}></td>"),
+                false => format!("<th scope=\"col\"{class}>{heading}</th>"),
+            });
         }
         page.raw("</tr></thead>\n<tbody>\n");
         for row in self.rows.iter().take(ROWS_MAX) {
             page.raw("<tr>");
             for (column, cell) in self.columns.iter().zip(row) {
                 let (class, content) = match cell {
-                    Cell::Verdict(verdict) => (verdict.class(), text(&verdict.words)),
+                    Cell::Verdict(verdict) => (verdict.class(), prose(&verdict.words)),
                     Cell::Figure(figure) => ("", figure.html()),
-                    Cell::Text(_) | Cell::Missing => ("", text(&self.words(cell))),
+                    Cell::Text(_) | Cell::Missing => ("", prose(&self.words(cell))),
                 };
                 page.raw(&format!("<td{}>{content}</td>", column.class(class)));
             }
