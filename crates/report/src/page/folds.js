@@ -64,8 +64,8 @@ for (const code of document.querySelectorAll("code.try")) makeCopy(code);
 for (const heading of document.querySelectorAll("h2[id], h3[id], .fold > summary h2")) {
   const id = heading.id || heading.closest("details").id;
   const link = element("a", { class: "anchor", href: `#${id}`, "aria-label": `Link to ${heading.textContent}` }, "#");
-  // In a summary the link follows the heading, which is as wide as its text; elsewhere it would start a line of its own.
-  heading.closest("summary") ? heading.after(" ", link) : heading.append(" ", link);
+  // A summary is a button, which holds no link: that of a fold is at the end of its line, once it is open.
+  heading.closest("summary") ? heading.closest("summary").after(link) : heading.append(" ", link);
 }
 
 // Paper has these parts, and what the reader has opened.

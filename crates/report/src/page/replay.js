@@ -126,6 +126,12 @@ function layout(places, width, most) {
   return null;
 }
 
+/** The pattern of a workload's pods: colours beyond the first four have level lines, DaemonSets upright ones. */
+function podPattern(number) {
+  if (number === null || number === undefined) return "daemon";
+  return number >= ALIKE ? "more" : "";
+}
+
 class Replay {
   constructor(place) {
     this.canvas = element("canvas", { role: "img", tabindex: 0, "aria-describedby": "replay-says" });
@@ -154,10 +160,10 @@ class Replay {
     entry("Pale: pod not Ready", element("span", { class: "mark pale" }));
     const known = data.workloads.filter((workload) => workload.color !== null).sort((one, two) => one.color - two.color);
     for (const workload of known.slice(0, 12)) {
-      entry(workload.name, element("span", { class: "swatch", style: `--own:${color(workload.color)}` }));
+      entry(workload.name, element("span", { class: `swatch ${podPattern(workload.color)}`, style: `--own:${color(workload.color)}` }));
     }
     if (known.length > 12) entry(counted(known.length - 12, "more workload", "more workloads"), "");
-    if (data.workloads.length > known.length) entry("DaemonSets", element("span", { class: "swatch", style: `--own:${color(null)}` }));
+    if (data.workloads.length > known.length) entry("DaemonSets", element("span", { class: `swatch ${podPattern(null)}`, style: `--own:${color(null)}` }));
     return list;
   }
 
@@ -234,8 +240,20 @@ class Replay {
         pen.fillRect(x, top, width, tall);
         pen.globalAlpha = alpha;
         if (at < pod.ready) pen.fillRect(x, top, Math.min(4, width), tall);
+        this.pattern(podPattern(data.workloads[pod.workload].color), [x, top, width, tall]);
       }
     }
+  }
+
+  /** What tells a band from another one of like colour; nothing where the band is too low for it. */
+  pattern(name, [x, top, width, tall]) {
+    if (!name || tall < 5) return;
+    const { pen, shades } = this;
+    const before = pen.fillStyle;
+    pen.fillStyle = shades.page;
+    if (name === "more") pen.fillRect(x, top + tall / 2 - 0.75, width, 1.5);
+    else for (let at = 4; at + 1.5 <= width; at += 5.5) pen.fillRect(x + at, top, 1.5, tall);
+    pen.fillStyle = before;
   }
 
   /** The type and zone, cut to the width. */
@@ -250,7 +268,7 @@ class Replay {
 
   frame(now, x, y, width, height) {
     const { pen, shades } = this;
-    pen.setLineDash(now === "starting" ? [4, 3] : []);
+    pen.setLineDash({ starting: [4, 3], draining: [8, 4] }[now] ?? []);
     pen.lineWidth = now === "interrupted" || now === "not ready" || now === "draining" ? 3 : 1;
     pen.strokeStyle = { interrupted: shades.bad, "not ready": shades.bad, draining: shades.warn, starting: shades.faint }[now] ?? shades.frame;
     const inset = pen.lineWidth / 2;
@@ -302,7 +320,7 @@ class Replay {
     for (const pod of pending) {
       for (let n = 0; n < pod.count && squares.length < 120; n++) {
         const workload = data.workloads[pod.workload];
-        squares.push(element("span", { class: "pod", style: `--own:${color(workload.color)}`, title: workload.name }));
+        squares.push(element("span", { class: `pod ${podPattern(workload.color)}`, style: `--own:${color(workload.color)}`, title: workload.name }));
       }
     }
     const words = total === 0 ? "No pods are pending." : `${counted(total, "pod pending", "pods pending")}:`;
