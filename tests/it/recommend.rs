@@ -252,3 +252,23 @@ fn workloads_get_separate_node_pool_when_cheaper() {
     let again = asked(written.to_str().unwrap(), &[], &["--policy", "recommended", "--seed", "900000001"]);
     assert_eq!(again.advice, Advice::NothingSaves, "{again:?}");
 }
+
+#[test]
+#[ignore = "slow: .ci/run slow-tests"]
+fn page_has_answer_without_spot() {
+    let place = Place::new();
+    let cluster = std::fs::read_to_string(place.path("cluster.yaml")).unwrap();
+    let types = "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}";
+    let families = "{key: karpenter.k8s.aws/instance-category, operator: In, values: [c, m]}";
+    assert!(cluster.contains(types), "{cluster}");
+    place.put("cluster.yaml", &cluster.replace(types, families).replace("cpu: 500m", "cpu: 900m"));
+    let levers = ["--levers", "spot,consolidate-after,volumes", "--duration", "1h"];
+    let words =
+        [&["recommend", "scenario.yaml", "--simulations", "300", "--html", "answer.html"][..], &levers].concat();
+    let (out, err, code) = place.nodecast(&words);
+    assert_eq!(code, Some(0), "{err}");
+    let second = out.lines().find(|line| line.starts_with("Without Spot: ")).unwrap_or_else(|| panic!("{out}"));
+    let page = std::fs::read_to_string(place.path("answer.html")).unwrap();
+    let words = second.split(" (").next().unwrap();
+    assert!(page.contains("<h2 id=\"without-spot\">") && page.contains(words), "{second}");
+}

@@ -4,8 +4,8 @@ use super::{aligned_within, known, signed_percent};
 use crate::catalog::PriceQuality;
 use crate::domain::words::counted;
 use crate::recommendation::{
-    ALL_FAMILIES, Advice, Change, Class, Figures, Kind, LargeLine, LeverResult, LimitKept, LineLever, Recommendation,
-    Robustness, ValueChange,
+    ALL_FAMILIES, Advice, Alternative, Change, Class, Figures, Kind, LargeLine, LeverResult, LimitKept, LineLever,
+    Recommendation, Robustness, ValueChange,
 };
 use crate::report::columns::folded;
 use crate::report::format::{self, IntervalFigure, Measure, money_among, percent};
@@ -198,9 +198,8 @@ fn numbered(answer: &Recommendation, changes: &[Change], width: Option<usize>, l
     }
 }
 
-/// The answer without Spot, where Spot saves most.
-fn without_spot(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>) {
-    let Some(second) = &answer.without_spot else { return };
+/// The answer without Spot in one sentence.
+pub(super) fn sentence_without_spot(answer: &Recommendation, second: &Alternative) -> String {
     let saves = |estimate: &Option<Estimate>, largest: f64| {
         let measure = Measure::Money { currency: &answer.currency, largest };
         estimate.as_ref().map_or_else(String::new, |estimate| known(estimate).text(measure))
@@ -218,7 +217,13 @@ fn without_spot(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<S
     };
     let seeds = counted(second.effort.confirmed_with, "fresh seed", "fresh seeds");
     let further = counted(second.effort.used, "further simulation", "further simulations");
-    lines.extend(folded(&format!("{found} ({further}, confirmed on {seeds} not used in the search)"), width));
+    format!("{found} ({further}, confirmed on {seeds} not used in the search)")
+}
+
+/// The answer without Spot, where Spot saves most.
+fn without_spot(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>) {
+    let Some(second) = &answer.without_spot else { return };
+    lines.extend(folded(&sentence_without_spot(answer, second), width));
     if second.advice == Advice::Change {
         numbered(answer, &second.changes, width, lines);
     } else {

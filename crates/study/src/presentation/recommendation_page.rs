@@ -1,11 +1,11 @@
 //! The page of `recommend`: the answer, what it costs in what, and the curves that it was chosen from.
 
 use super::recommendation::{
-    among_today, assumed_changes, classes, comparison, diff, large_line_rows, money, sentence,
+    among_today, assumed_changes, classes, comparison, diff, large_line_rows, money, sentence, sentence_without_spot,
 };
 use super::{known, savings, signed_percent};
 use crate::domain::words::counted;
-use crate::recommendation::{FamilyCurve, Recommendation, Robustness, Tried};
+use crate::recommendation::{Advice, Change, FamilyCurve, Recommendation, Robustness, Tried};
 use crate::report::axis::Axis;
 use crate::report::figure::Figure;
 use crate::report::format::Measure;
@@ -26,6 +26,13 @@ svg .grid { stroke: var(--line); }
 .curves figure { margin: 0; min-width: 0; max-width: 36rem; }
 .lines td:last-child { white-space: normal; min-width: 16rem; }
 pre.diff { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 0.5rem 0.75rem; overflow-x: auto; }
+@media (max-width: 640px) {
+  td:first-child { white-space: normal; }
+  .lines thead { display: none; }
+  .lines tr { display: block; border-bottom: 1px solid var(--line); padding: 0.3rem 0; }
+  .lines td { display: inline; border: 0; padding: 0 0.6rem 0 0; }
+  .lines td:last-child { display: block; min-width: 0; }
+}
 @media (max-width: 480px) { svg .axis, svg .mark { font-size: 15px; } }
 ";
 
@@ -50,13 +57,17 @@ pub fn render(answer: &Recommendation) -> String {
         &[STYLE, VERDICT_STYLE, OWN_STYLE, savings::STYLE],
         &[],
     );
-    page.element("h1", &format!("{}: what to change", answer.scenario));
+    page.element("h1", &format!("{}: recommendation", answer.scenario));
     page.raw("<div class=\"verdict\">\n");
     page.element("p", &sentence(answer));
     page.raw("</div>\n");
     savings::bars(&mut page, answer);
     large_lines(&mut page, answer);
-    changes(&mut page, answer);
+    if answer.is_change() {
+        page.element("h2", "Recommended changes");
+        changes(&mut page, answer, &answer.changes);
+    }
+    without_spot(&mut page, answer);
     costs(&mut page, answer);
     robustness(&mut page, answer);
     curves(&mut page, answer);
@@ -97,12 +108,18 @@ fn large_lines(page: &mut Html, answer: &Recommendation) {
     page.raw("</div>\n");
 }
 
-fn changes(page: &mut Html, answer: &Recommendation) {
-    if !answer.is_change() {
-        return;
+/// The second answer, for clusters whose pods cannot be interrupted.
+fn without_spot(page: &mut Html, answer: &Recommendation) {
+    let Some(second) = &answer.without_spot else { return };
+    page.element("h2 id=\"without-spot\"", "Without Spot");
+    page.element("p", &format!("{}.", sentence_without_spot(answer, second)));
+    if second.advice == Advice::Change {
+        changes(page, answer, &second.changes);
     }
-    page.element("h2", "Recommended changes");
-    let ordered = classes(&answer.changes).into_iter().flat_map(|(.., group)| group);
+}
+
+fn changes(page: &mut Html, answer: &Recommendation, changes: &[Change]) {
+    let ordered = classes(changes).into_iter().flat_map(|(.., group)| group);
     for (number, change) in (1..).zip(ordered) {
         page.element("h3", &format!("{number}. {}: {}", change.subject, change.to));
         let saves = known(&change.saves_per_month).text(among_today(answer));
@@ -135,14 +152,14 @@ fn costs(page: &mut Html, answer: &Recommendation) {
     let text = if answer.is_change() { "Recommended" } else { "Best tried" };
     let rows = Rows::new(rows);
     page.add_table(
-        rows.text("", |row| row.0.clone()).text("today", |row| row.1.clone()).text(text, |row| row.2.clone()),
+        rows.text("metric", |row| row.0.clone()).text("today", |row| row.1.clone()).text(text, |row| row.2.clone()),
         FILE,
     );
     let objectives = Rows::new(answer.limits.iter().filter_map(|limit| Some((limit, limit.met?))))
         .text(format!("met, of {}", counted(answer.effort.confirmed_with, "run", "runs")), |(limit, _)| &limit.name)
         .text("today", |(_, (before, _))| before.to_string())
         .text(text, |(_, (_, after))| after.to_string())
-        .text("", |(limit, _)| if limit.kept { "ok" } else { "violated" })
+        .text("result", |(limit, _)| if limit.kept { "ok" } else { "violated" })
         .table();
     if !objectives.is_empty() {
         page.element("h2", "Objectives");
@@ -160,7 +177,7 @@ fn robustness(page: &mut Html, answer: &Recommendation) {
     let table = Rows::new(&answer.robustness)
         .text("when", |test| &test.when)
         .text("cost vs today", |test| test.relative.as_ref().map(|relative| signed_percent(relative.mean)))
-        .text("", |test| verdict(test));
+        .text("result", |test| verdict(test));
     page.add_table(table, FILE);
 }
 

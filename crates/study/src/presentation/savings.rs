@@ -49,7 +49,7 @@ pub(super) fn bars(page: &mut Html, answer: &Recommendation) {
     let axis = Axis::over(measure, ends.chain([0.0]));
     page.element("h2", "Savings per year");
     page.raw("<table class=\"savings\">\n<thead><tr>");
-    for heading in ["Change", "", "Savings per year", "Risk", "Reversibility"] {
+    for heading in ["Change", "Chart", "Savings per year", "Risk", "Reversibility"] {
         page.raw(&format!("<th scope=\"col\">{heading}</th>"));
     }
     page.raw("</tr></thead>\n");
