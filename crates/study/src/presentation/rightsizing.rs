@@ -11,6 +11,8 @@ use crate::report::table::{Cell, Rows, Table};
 use crate::rightsizing::{Amounts, LeftAlone, Patch, RightSizing, Sizing, SizingResult};
 use crate::statistics::Estimate;
 
+/// Hours of CPU throttling below these are not worth a word.
+pub(super) const THROTTLED_LEAST: f64 = 0.05;
 /// Containers that are printed; the JSON has all.
 const CONTAINERS: usize = 20;
 const NAME: usize = 26;
@@ -40,7 +42,8 @@ pub fn table(answer: &RightSizing, width: Option<usize>) -> String {
 
 fn heading(answer: &RightSizing, lines: &mut Vec<String>) {
     let seeds = format::counted(answer.replications, "seed", "seeds");
-    lines.push(format!("{}: {}", answer.scenario, verdict(answer)));
+    let present = pressure_today(answer).map_or_else(String::new, |words| format!("; {words}"));
+    lines.push(format!("{}: {}{present}", answer.scenario, verdict(answer)));
     lines.push(format!(
         "policy {} in {}, {seeds} from {}, prices of {}",
         answer.policy, answer.region, answer.first_seed, answer.price_date
@@ -59,6 +62,21 @@ fn verdict(answer: &RightSizing) -> String {
         Some(_) => "recommended requests do not change the cost".to_owned(),
         None => "no effect of the recommended requests on the cost is known".to_owned(),
     }
+}
+
+/// OOM kills and CPU throttling with the current requests; `None` without either.
+fn pressure_today(answer: &RightSizing) -> Option<String> {
+    let today = answer.sizing(Sizing::Today)?;
+    let mean = |estimate: &Option<Estimate>| estimate.as_ref().map_or(0.0, Estimate::centre);
+    let (kills, throttled) = (mean(&today.out_of_memory), mean(&today.throttled_hours));
+    let kills = (kills > 0.0).then(|| match format::mean_count(kills).as_str() {
+        "1" => "1 OOM kill".to_owned(),
+        count => format!("{count} OOM kills"),
+    });
+    let throttled = (throttled >= THROTTLED_LEAST).then(|| format!("{} h of CPU throttling", rounded(throttled)));
+    let all: Vec<String> = kills.into_iter().chain(throttled).collect();
+    let period = format!("in {:.1} days", answer.history_days);
+    (!all.is_empty()).then(|| format!("current requests: {} {period}", all.join(" and ")))
 }
 
 fn label(name: &str) -> String {

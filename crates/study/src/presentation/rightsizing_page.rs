@@ -1,8 +1,8 @@
 //! The page of `rightsize`: the saving and its risk, the requests of each workload against the recommended ones, and the tables.
 
-use super::rightsizing::{among, cause_of_cost, containers, history, reason, sizings, workloads};
+use super::rightsizing::{THROTTLED_LEAST, among, cause_of_cost, containers, history, reason, sizings, workloads};
 use super::{counted as mean_count, known, known_difference};
-use crate::domain::words::counted;
+use crate::domain::words::{counted, rounded};
 use crate::report::axis::Axis;
 use crate::report::format::{Measure, money_in_short, percent};
 use crate::report::page::bars::{self, Tone, bar, grid, open, ticks, tip};
@@ -89,7 +89,19 @@ fn verdict(answer: &RightSizing) -> String {
     if answer.containers.is_empty() {
         return "No request changes: no container has enough usage data.".to_owned();
     }
-    format!("{}; {}.", saving(answer, recommended), risk(answer, today, recommended))
+    let throttled = throttled(today, recommended).map_or_else(String::new, |words| format!("; {words}"));
+    format!("{}; {}{throttled}.", saving(answer, recommended), risk(answer, today, recommended))
+}
+
+/// The change of the time for which pods are throttled; `None` if they hardly are.
+fn throttled(today: &SizingResult, recommended: &SizingResult) -> Option<String> {
+    let hours = |sizing: &SizingResult| sizing.throttled_hours.as_ref().map_or(0.0, Estimate::centre);
+    let (before, after) = (hours(today), hours(recommended));
+    let [from, to] = [before, after].map(rounded);
+    (before.max(after) >= THROTTLED_LEAST).then(|| match from == to {
+        true => format!("pods are throttled for {to} h with both"),
+        false => format!("pods are throttled for {to} h, today {from} h"),
+    })
 }
 
 fn saving(answer: &RightSizing, recommended: &SizingResult) -> String {
@@ -252,6 +264,7 @@ fn cost(answer: &RightSizing, workload: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::render;
+    use crate::presentation::rightsizing::table;
     use crate::rightsizing::{Amounts, ContainerSizes, RightSizing, SizingResult, WorkloadCost, WorkloadKills};
     use crate::scenario::Caveats;
     use crate::statistics::{Estimate, Paired};
@@ -326,6 +339,21 @@ mod tests {
         assert!(page.contains("2.000 \u{2192} 1.000 (\u{2212}50.0%)"), "{page}");
         assert!(page.contains("<td class=\"figure more\" data-of=\"OOM kills\">0 \u{2192} 3</td>"), "{page}");
         assert!(page.contains("$400 \u{2192} $280"), "{page}");
+    }
+
+    #[test]
+    fn first_line_has_present_kills_and_throttling() {
+        let mut answer = answer("shop/cart", 0.8);
+        assert!(!table(&answer, None).contains("current requests:"));
+        answer.sizings[0].out_of_memory = Estimate::from_values(&[4.0]);
+        answer.sizings[0].throttled_hours = Estimate::from_values(&[2.5]);
+        let first = "; current requests: 4 OOM kills and 2.5 h of CPU throttling in 7.0 days\n";
+        assert!(table(&answer, None).contains(first), "{}", table(&answer, None));
+        let page = render(&answer, "");
+        assert!(
+            page.contains("OOM kills fall from 4 to 3 in 7.0 days; pods are throttled for 0 h, today 2.5 h."),
+            "{page}"
+        );
     }
 
     #[test]
