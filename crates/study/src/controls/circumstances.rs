@@ -118,7 +118,7 @@ pub(super) fn load(basis: &Basis<'_>) -> Option<Control> {
         let level = Level { sets: scaled(&scales, factor), ..Level::default() };
         Stop { value: factor.to_string(), label: format!("\u{d7} {factor}"), effect: Effect::of_level(level) }
     };
-    Some(control("load", ("What happens", "load"), "1", FACTORS.into_iter().map(stop).collect()))
+    Some(control("load", ("Load and faults", "load"), "1", FACTORS.into_iter().map(stop).collect()))
 }
 
 /// What may go wrong, each beside what the scenario states already.
@@ -136,10 +136,10 @@ pub(super) fn faults(basis: &Basis<'_>) -> Vec<Control> {
         },
     };
     let none = || Stop { value: "none".to_owned(), label: "none".to_owned(), effect: Effect::default() };
-    let group = "What happens";
+    let group = "Load and faults";
     let mut all = vec![control(
         "spot-storm",
-        (group, "Spot instances taken back at half-time"),
+        (group, "Spot instances reclaimed at half-time"),
         "0",
         (0..=10).map(|step| storm(step * 10)).collect(),
     )];

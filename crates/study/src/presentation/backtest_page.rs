@@ -52,10 +52,14 @@ pub fn render(answer: &Answer, curves: &[Curve], window: Window, command: &str) 
         &[VERDICT_STYLE, OWN_STYLE, tally::STYLE].concat(),
         &[],
     );
-    page.element("h1", &format!("{}: held against what happened", answer.scenario));
+    page.element("h1", &format!("{}: forecast against record", answer.scenario));
     let seeds = counted(answer.replications, "seed", "seeds");
-    let about =
-        format!("Judged: {}; policy {}, {seeds}; recorded in {}", judged_time(answer), answer.policy, answer.recorded);
+    let about = format!(
+        "Evaluated: {}; policy {}, {seeds}; recorded in {}",
+        judged_time(answer),
+        answer.policy,
+        answer.recorded
+    );
     page.element("p class=\"faint\"", &about);
     let mut words = sentences(answer);
     page.element("p class=\"verdict\"", &words.remove(0));

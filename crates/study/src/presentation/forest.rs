@@ -25,6 +25,7 @@ pub(super) const STYLE: &str = "\
 .forest th:nth-child(4) { width: 27%; }
 .forest th:nth-child(5) { width: 14%; }
 .forest th:nth-child(6) { width: 7.5rem; }
+.forest caption { display: none; }
 .forest td span:not(.chip) { display: block; color: var(--faint); font-size: 0.85em; }
 .forest svg { display: block; width: 100%; overflow: visible; }
 .forest .zero { stroke: var(--ink); stroke-width: 1; }
@@ -34,6 +35,7 @@ pub(super) const STYLE: &str = "\
 .forest tfoot text { fill: var(--faint); font-size: 12px; }
 @media (max-width: 640px) {
   .forest thead, .forest td.level { display: none; }
+  .forest caption { display: block; text-align: left; font-weight: 600; padding-top: 0.8rem; }
   .forest, .forest tbody, .forest tfoot { display: block; }
   .forest tr { display: grid; grid-template-columns: 1fr 1fr auto; align-items: center; border-bottom: 1px solid var(--line); padding: 0.3rem 0; }
   .forest td { border: 0; padding-bottom: 0; }
@@ -54,12 +56,15 @@ struct Row {
 /// Adds the plot of each policy that is compared with the first.
 pub(super) fn plot(page: &mut Html, comparison: &Comparison) {
     let Some((first, others)) = comparison.policies.split_first() else { return };
-    for other in others.iter().take(POLICIES_MAX) {
-        let rows: Vec<Row> = ROWS.iter().filter_map(|name| row(comparison, (first, other), name)).collect();
-        if !rows.is_empty() {
-            table(page, (first, other), &rows);
-        }
-    }
+    let rows = |other| ROWS.iter().filter_map(|name| row(comparison, (first, other), name)).collect::<Vec<Row>>();
+    let pairs: Vec<(&PolicyResult, Vec<Row>)> = others
+        .iter()
+        .take(POLICIES_MAX)
+        .map(|other| (other, rows(other)))
+        .filter(|(_, rows)| !rows.is_empty())
+        .collect();
+    let axis = axis(pairs.iter().flat_map(|(_, rows)| rows));
+    pairs.iter().for_each(|(other, rows)| table(page, (first, other), rows, &axis));
 }
 
 fn row(comparison: &Comparison, (first, other): (&PolicyResult, &PolicyResult), name: &str) -> Option<Row> {
@@ -77,20 +82,20 @@ fn row(comparison: &Comparison, (first, other): (&PolicyResult, &PolicyResult), 
     })
 }
 
-fn table(page: &mut Html, (first, other): (&PolicyResult, &PolicyResult), rows: &[Row]) {
-    let axis = axis(rows);
-    page.raw("<table class=\"forest\">\n<thead><tr><th></th>");
+fn table(page: &mut Html, (first, other): (&PolicyResult, &PolicyResult), rows: &[Row], axis: &Axis<'_>) {
+    let heading = text(&format!("{} against {}", other.name, first.name));
+    page.raw(&format!("<table class=\"forest\">\n<caption>{heading}</caption>\n"));
+    page.raw("<thead><tr><th>Metric</th>");
     for name in [&first.name, &other.name] {
         page.raw(&format!("<th class=\"figure\">{}</th>", text(name)));
     }
-    let heading = text(&format!("{} against {}", other.name, first.name));
     page.raw(&format!("<th>{heading}</th><th class=\"figure\">Difference</th><th>Result</th></tr></thead>\n<tbody>\n"));
     for row in rows {
         page.raw(&format!("<tr><td>{}</td>", text(&sentence(row.figure.label))));
         for level in &row.levels {
             page.raw(&format!("<td class=\"figure level\">{}</td>", stacked(&with_own_unit(level))));
         }
-        page.raw(&format!("<td class=\"plot\">{}</td>", drawing(row, &axis)));
+        page.raw(&format!("<td class=\"plot\">{}</td>", drawing(row, axis)));
         page.raw(&format!("<td class=\"figure\">{}</td>", stacked(&with_own_unit(&row.difference))));
         let (class, words) = match row.standing {
             Standing::Better => ("chip better", "\u{25b2} better"),
@@ -102,15 +107,16 @@ fn table(page: &mut Html, (first, other): (&PolicyResult, &PolicyResult), rows: 
         page.raw(&format!("<td><span class=\"{class}\">{words}</span></td></tr>\n"));
     }
     page.raw("</tbody>\n<tfoot><tr><td></td><td class=\"level\"></td><td class=\"level\"></td><td class=\"plot\">");
-    page.raw(&format!("{}</td><td></td><td></td></tr></tfoot>\n</table>\n", ticks(&axis)));
+    page.raw(&format!("{}</td><td></td><td></td></tr></tfoot>\n</table>\n", ticks(axis)));
 }
 
-/// The axis of all rows: shares around zero, wide enough for all intervals, but for those of several times the first.
-fn axis(rows: &[Row]) -> Axis<'static> {
-    let ends = rows.iter().filter_map(|row| row.relative.as_ref());
+/// The axis of the rows of all policies: shares around zero, wide enough for all intervals, except for ends beyond the last of [`ENDS`].
+fn axis<'r>(rows: impl Iterator<Item = &'r Row>) -> Axis<'static> {
+    let ends = rows.filter_map(|row| row.relative.as_ref());
     let ends = ends.map(|share| [share.low, share.high, Some(share.centre())].into_iter().flatten().map(f64::abs));
-    let most = ends.flatten().fold(0.0, f64::max);
-    let end = ENDS.into_iter().find(|end| *end >= most).unwrap_or(1.0);
+    let widest = ENDS[ENDS.len() - 1];
+    let most = ends.flatten().filter(|end| *end <= widest).fold(0.0, f64::max);
+    let end = ENDS.into_iter().find(|end| *end >= most).unwrap_or(widest);
     Axis::new(Measure::Share, -end, end)
 }
 
@@ -122,6 +128,8 @@ fn drawing(row: &Row, axis: &Axis<'_>) -> String {
     if let (Some(low), Some(high)) = (share.low, share.high) {
         let [from, to] = [low, high].map(|end| place(axis, end));
         svg += &format!("<line class=\"reach\" x1=\"{from:.2}%\" y1=\"{middle}\" x2=\"{to:.2}%\" y2=\"{middle}\"/>");
+        let is_beyond = |end: &f64| *end < axis.ends().0 || *end > axis.ends().1;
+        svg += &[low, high].iter().filter(|end| is_beyond(end)).map(|end| tip(axis, *end, middle)).collect::<String>();
     }
     let (value, (low, high)) = (share.centre(), axis.ends());
     if value > high || value < low {

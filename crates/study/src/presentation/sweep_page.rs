@@ -35,7 +35,7 @@ figure .plane svg.field { flex: 1; }
 ";
 
 const NOTE: &str = "Means over the replications, ± half the 95% confidence interval where they vary. The last figure \
-                    is the cost against the lowest mean, seed by seed: an interval that includes 0 tells nothing apart.";
+                    is the cost against the lowest mean, seed by seed: an interval that includes 0 shows no significant difference.";
 
 /// Settings of which one table is seen at a glance.
 const ROWS_SEEN: usize = 12;

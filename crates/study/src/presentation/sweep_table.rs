@@ -3,11 +3,10 @@
 use nodecast_model::text::cells::csv_cell;
 
 use super::table::{difference_cells, mean_cells, warnings};
-use super::value;
 use super::verdict::{NO_INTERVAL, left_undone};
 use crate::figures::{FIGURES, Figure, find};
 use crate::report::columns::printed;
-use crate::report::format::{counted, objective, percent, span, warm_up};
+use crate::report::format::{counted, money_in_short, objective, percent, span, warm_up};
 use crate::report::page::sentence;
 use crate::sweep::{MET_IN, SettingResult, Sweep, Undone};
 
@@ -289,10 +288,10 @@ fn undone(sweep: &Sweep) -> Option<String> {
 /// Which setting is the cheapest, and which ones may be as well.
 fn cheapest(sweep: &Sweep, which: &str) -> Vec<String> {
     let Some(result) = sweep.cheapest.and_then(|number| sweep.results.get(number)) else { return Vec::new() };
-    let Some((position, figure)) = find(&sweep.cost) else { return Vec::new() };
+    let Some((position, _)) = find(&sweep.cost) else { return Vec::new() };
     let currency = &sweep.about.currency;
     let by = if sweep.cost == "cost" { "" } else { " per month" };
-    let cost = result.mean(position).map_or_else(String::new, |mean| value(figure, currency, mean) + by);
+    let cost = result.mean(position).map_or_else(String::new, |mean| money_in_short(currency, mean) + by);
     let setting: Vec<String> =
         sweep.paths.iter().zip(&result.values).map(|(path, value)| format!("{path}={value}")).collect();
     let setting = format!("policy {}, {}", result.policy, setting.join(", "));

@@ -9,16 +9,16 @@ use crate::report::page::{Html, sentence, text};
 
 /// Metrics that have a bar; the table has all.
 const BARS_MAX: usize = 12;
-/// Widest end of the axis of errors.
-const END: f64 = 1.0;
+/// Ends of the axis of errors; an error beyond the last one has a tip.
+const ENDS: [f64; 3] = [0.25, 0.5, 1.0];
 const HEIGHT: f64 = 24.0;
 
 pub(super) const STYLE: &str = "\
 svg.strip { display: block; width: 100%; margin-top: 0.8rem; }
 .strip rect { stroke: var(--page); stroke-width: 2; }
 ul.strip { display: flex; flex-wrap: wrap; gap: 0 1.4rem; margin: 0.3rem 0 0.8rem; padding: 0; list-style: none; font-weight: 600; }
-.strip .agrees { color: var(--good); fill: var(--good); } .strip .small { color: var(--ink); fill: var(--good); fill-opacity: 0.5; }
-.strip .open { color: var(--faint); fill: var(--faint); fill-opacity: 0.5; } .strip .differs { color: var(--bad); fill: var(--bad); }
+.strip .agrees { color: var(--good); fill: var(--good); fill-opacity: 0.3; } .strip .small { color: var(--ink); fill: var(--good); fill-opacity: 0.6; }
+.strip .open { color: var(--faint); fill: none; } .strip rect.open { stroke: var(--faint); stroke-dasharray: 4 3; } .strip .differs { color: var(--bad); fill: var(--bad); }
 .errors { width: 100%; table-layout: fixed; }
 .errors th:nth-child(2) { width: 45%; } .errors th:nth-child(3) { width: 6rem; } .errors th:nth-child(4) { width: 7.5rem; }
 .errors td { white-space: normal; vertical-align: middle; }
@@ -28,7 +28,13 @@ ul.strip { display: flex; flex-wrap: wrap; gap: 0 1.4rem; margin: 0.3rem 0 0.8re
 .errors circle, .errors path { fill: var(--good); } .errors .off circle, .errors .off path { fill: var(--bad); }
 .errors tfoot td { border: 0; padding-top: 0; }
 .errors tfoot text { fill: var(--faint); font-size: 12px; }
-@media (max-width: 640px) { .errors th:nth-child(2) { width: 34%; } .errors th:nth-child(3) { width: 4.2rem; } .errors th:nth-child(4) { width: 5.4rem; } }
+@media (max-width: 640px) {
+  .errors thead, .errors tfoot td:not(:nth-child(2)) { display: none; }
+  .errors, .errors tbody, .errors tfoot { display: block; }
+  .errors tr { display: grid; grid-template-columns: 1fr auto 5.4rem; gap: 0 0.8rem; align-items: center; border-bottom: 1px solid var(--line); padding: 0.3rem 0; }
+  .errors td { border: 0; padding: 0; }
+  .errors td:nth-child(2) { grid-row: 2; grid-column: 1 / -1; }
+}
 ";
 
 /// Adds the strip and the bars.
@@ -53,7 +59,10 @@ pub(super) fn strip(page: &mut Html, answer: &Answer) {
     if figures.is_empty() {
         return;
     }
-    let axis = Axis::new(Measure::Share, -END, END);
+    let shares = figures.iter().flat_map(|figure| [figure.judged.error.map_or(0.0, f64::abs), figure.tolerance]);
+    let most = shares.fold(0.0, f64::max);
+    let end = ENDS.into_iter().find(|end| *end >= most).unwrap_or(ENDS[ENDS.len() - 1]);
+    let axis = Axis::new(Measure::Share, -end, end);
     page.raw("<table class=\"errors\">\n<thead><tr><th>Metric</th><th>Error of the forecast; the band is tolerated</th><th class=\"figure\">Error</th><th>Verdict</th></tr></thead>\n<tbody>\n");
     for figure in figures {
         let (judged, label) = (&figure.judged, text(&sentence(&figure.label)));
@@ -82,7 +91,7 @@ fn drawing(figure: &FigureResult, axis: &Axis<'_>) -> String {
     svg += &format!("<line class=\"zero\" x1=\"{zero:.2}%\" y1=\"0\" x2=\"{zero:.2}%\" y2=\"{HEIGHT}\"/>");
     let Some(share) = judged.error else { return svg + "</svg>" };
     let middle = HEIGHT / 2.0;
-    if share.abs() > END {
+    if share.abs() > axis.ends().1 {
         svg += &tip(axis, share, middle);
     } else {
         svg += &format!("<circle cx=\"{:.2}%\" cy=\"{middle}\" r=\"5\"/>", place(axis, share));

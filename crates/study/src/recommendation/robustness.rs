@@ -54,7 +54,7 @@ impl Stress {
     pub fn words(&self) -> String {
         match self {
             Self::Load(factor) => format!("load \u{d7} {factor}"),
-            Self::SpotStorm => "30% of Spot instances are taken back at once".to_owned(),
+            Self::SpotStorm => "30% of Spot instances are reclaimed at once".to_owned(),
             Self::ZoneLost(zone) => format!("{zone} loses power for an hour"),
             Self::NoCapacity(family) => format!("no {family} capacity for a third of the time"),
         }

@@ -70,7 +70,7 @@ function showTables(held) {
     return own;
   };
   const said = (line) => element("span", { class: line.verdict }, [line.difference ?? "\u2013", line.relative ? ` (${line.relative})` : "", SAYS[line.verdict] ? ` ${SAYS[line.verdict]}` : ""].map(unbroken).join(""));
-  const figures = table(["", "Today", "Changed", "Difference", "95% interval"], held.figures.map((line) => [sentence(line.label), unbroken(line.today.text), unbroken(line.own.text), [said(line)], unbroken(line.spread ?? "")]));
+  const figures = table(["Metric", "Today", "Changed", "Difference", "95% interval"], held.figures.map((line) => [sentence(line.label), unbroken(line.today.text), unbroken(line.own.text), [said(line)], unbroken(line.spread ?? "")]));
   const firsts = held.figures.filter((line) => line.first);
   const heads = ["Seed", ...firsts.flatMap((line) => [QUESTIONS[line.name] ?? line.label, "today"])];
   const seeds = table(heads, held.rows.map((row) => [String(row.seed), ...row.own.flatMap((own, n) => [unbroken(own.text), unbroken(row.today[n].text)])]));
@@ -82,7 +82,7 @@ function showTables(held) {
   const parts = [part("figures", "All metrics", figures), part("seeds", "By seed", seeds)];
   if (held.objectives.length > 0) {
     const met = ([own, all]) => `${own} of ${all}`;
-    tables.replaceChildren(element("h2", {}, "Objectives, met by seeds"), table(["", "Today", "Changed"], held.objectives.map((own) => [sentence(own.name), met(own.today), met(own.own)])), ...parts);
+    tables.replaceChildren(element("h2", {}, "Objectives, met by seeds"), table(["Objective", "Today", "Changed"], held.objectives.map((own) => [sentence(own.name), met(own.today), met(own.own)])), ...parts);
   } else tables.replaceChildren(...parts);
 }
 

@@ -103,7 +103,7 @@ function sameSwitch() {
   const input = element("input", { type: "checkbox", id: "same" });
   input.addEventListener("change", () => setSame(input.checked));
   places.push(() => (input.checked = sameCircumstances));
-  return element("p", { class: "note" }, input, element("label", { for: "same" }, " hold against today's settings under this load and these faults"));
+  return element("p", { class: "note" }, input, element("label", { for: "same" }, " compare with today's settings under this load and these faults"));
 }
 
 function placeControls() {
