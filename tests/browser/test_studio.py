@@ -1,6 +1,6 @@
 """Opens `nodecast studio` in headless Chromium and moves what can be moved, as a person would.
 
-    python3 tests/browser/test_studio.py NODECAST SCENARIO SCENARIO
+    AXE=axe.min.js python3 tests/browser/test_studio.py NODECAST SCENARIO SCENARIO
 
 NODECAST is the program. The first scenario has a NodePool whose consolidateAfter can be moved, the second Spot instances. Needs chromium and chromedriver; of
 Python only the standard library. STUDIO_MOVES is how many quick moves are made before the memory is looked at (1000), STUDIO_PICTURES a folder
@@ -24,6 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PROGRAM, *SCENARIOS = sys.argv[1:]
 sys.argv = sys.argv[:1]
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from axe import violations  # noqa: E402
 from test_report import HIDDEN, Browser  # noqa: E402
 
 MOVES = int(os.environ.get("STUDIO_MOVES", "1000"))
@@ -134,6 +135,11 @@ class StudioPage(unittest.TestCase):
                         charts = self.browser.run("return [...document.querySelectorAll('.panel')].map(e => e.querySelectorAll('path.curve').length)")
                         self.assertTrue(len(charts) >= 3 and min(charts) >= 1, charts)
                         self.assertGreater(len(self.about()["controls"]), 5)
+                        self.assertEqual(violations(self.browser), [])
+                        if size == "desktop":
+                            bottoms = self.browser.run("""return ['.number', '.panel svg'].map(s =>
+                                document.querySelector(s).getBoundingClientRect().bottom + scrollY)""")
+                            self.assertLessEqual(max(bottoms), 900, "the first screen has the answer and a picture")
                         self.picture(f"{number}-{size}-{scheme}-today")
                         load = [own for own in self.sliders() if own["id"] in ("load", "spot-storm")][0]
                         self.slide(load["id"], load["stops"][-1]["label"])
