@@ -251,7 +251,8 @@ class Replay {
     const { pen, shades } = this;
     const before = pen.fillStyle;
     pen.fillStyle = shades.page;
-    if (name === "more") pen.fillRect(x, top + tall / 2 - 0.75, width, 1.5);
+    // Dashes: a whole line would part the band in two pods.
+    if (name === "more") for (let at = 5; at + 4 <= width; at += 9) pen.fillRect(x + at, top + tall / 2 - 0.75, 4, 1.5);
     else for (let at = 4; at + 1.5 <= width; at += 5.5) pen.fillRect(x + at, top, 1.5, tall);
     pen.fillStyle = before;
   }
