@@ -179,7 +179,7 @@ impl Fleet {
         for number in 0..u64::from(seeds) {
             let answer = self.answer(self.seed().wrapping_add(number), threads, None, audience)?;
             let usage: Vec<&ClusterUsage> = answer.run.clusters.iter().map(|cluster| &cluster.usage).collect();
-            leftover.add(&self.loaded, &usage);
+            leftover.add(&self.loaded, &usage, self.catalog());
         }
         Ok(leftover)
     }

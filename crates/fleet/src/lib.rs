@@ -24,6 +24,7 @@ pub mod recommend;
 pub mod recommend_text;
 mod run;
 mod shared;
+mod spot_share;
 mod summary;
 mod tables;
 pub mod terminal;

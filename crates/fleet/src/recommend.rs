@@ -11,6 +11,7 @@ use nodecast_model::domain::{SimDuration, SimTime, Symbol};
 use nodecast_prices::Catalog;
 use serde::Serialize;
 
+use crate::spot_share::{SpotChange, spot_lines};
 use crate::usage::{ClusterUsage, HOUR};
 use crate::{Fleet, LoadedFleet};
 
@@ -18,6 +19,8 @@ use crate::{Fleet, LoadedFleet};
 const CURVE: [f64; 7] = [0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0];
 /// Growth a year that the cases show.
 const GROWTH: [f64; 3] = [-0.2, 0.0, 0.2];
+/// Changes of the Spot share that the cases show.
+const SPOT_CHANGES: [f64; 3] = [-0.2, 0.0, 0.2];
 /// A run shorter than this does not show a week.
 const WEEK_HOURS: usize = 168;
 /// Draws of the seeds for the interval of the commitment.
@@ -44,16 +47,19 @@ pub struct Options {
 #[derive(Clone, Debug, Default)]
 pub struct Leftover {
     /// Each hour: the number of its seed, and the value of each class in dollars.
-    hours: Vec<(usize, BTreeMap<ClassKey, f64>)>,
+    pub(crate) hours: Vec<(usize, BTreeMap<ClassKey, f64>)>,
     /// The usage lines of each hour, for a price by the billing engine.
-    lines: Vec<Vec<UsageLine>>,
+    pub(crate) lines: Vec<Vec<UsageLine>>,
+    /// Spot instances of each hour, as they would be On-Demand.
+    pub(crate) spot: Vec<Vec<UsageLine>>,
     seeds: usize,
 }
 
 impl Leftover {
-    /// Adds the runs of a seed.
-    pub fn add(&mut self, fleet: &LoadedFleet, clusters: &[&ClusterUsage]) {
+    /// Adds the runs of a seed: the usage of each cluster, in the order of the fleet.
+    pub fn add(&mut self, fleet: &LoadedFleet, clusters: &[&ClusterUsage], catalog: &Catalog) {
         let (accounts, owned) = (fleet.fleet.billing_accounts(), fleet.fleet.billing_commitments(fleet.start));
+        let mut spot = spot_lines(fleet, clusters, catalog);
         let duration = fleet.clusters[0].scenario.duration;
         let whole = u32::try_from(duration.as_micros() / HOUR.as_micros()).unwrap_or(u32::MAX);
         for hour in 0..whole {
@@ -73,8 +79,14 @@ impl Leftover {
             let covered = apply(&accounts, &owned, &lines, (from, from + HOUR));
             self.hours.push((self.seeds, left_by_class(&lines, &covered)));
             self.lines.push(lines);
+            self.spot.push(spot.remove(&hour).unwrap_or_default());
         }
         self.seeds += 1;
+    }
+
+    /// Whole hours of each seed.
+    pub(crate) fn hours_of_seed(&self) -> i64 {
+        (self.hours.len() / self.seeds.max(1)) as i64
     }
 }
 
@@ -89,14 +101,17 @@ pub struct Offer {
     pub plans: Vec<PlanToBuy>,
     /// Commitments per hour.
     pub committed: f64,
-    /// Cost per hour of all usage that owned commitments leave, with these plans.
+    /// Cost per hour of all usage that owned commitments leave, with these plans. For terms of three years this and other results are the
+    /// means over the term with a load that shrinks, stays, and grows.
     pub cost: f64,
     /// The same without plans.
     pub on_demand: f64,
     /// No plans of these classes cost less per hour.
     pub bound: f64,
-    /// Cost per hour by the billing engine, with the plans in the owner's account.
+    /// Cost per hour by the billing engine at today's load, with the plans in the owner's account.
     pub repriced: f64,
+    /// Cost per hour at today's load if the plans cover all accounts alike.
+    pub today: f64,
     /// Account that buys.
     pub owner: String,
     /// Cost per hour with the best plans of single families alone.
@@ -121,6 +136,8 @@ pub struct Offer {
     pub curve: Vec<CurvePoint>,
     /// Growth and decline of the load.
     pub growth: Vec<GrowthCase>,
+    /// Changes of the Spot share; empty if no cluster uses Spot.
+    pub spot: Vec<SpotCase>,
 }
 
 /// A plan to buy.
@@ -166,6 +183,25 @@ pub struct GrowthCase {
     pub utilisation: f64,
 }
 
+/// Another Spot share of the clusters that use Spot. Their instances move between Spot and On-Demand at the same hours.
+#[derive(Clone, Copy, Debug, Serialize, schemars::JsonSchema)]
+pub struct SpotCase {
+    /// Change of the Spot share of each cluster that uses Spot, as far as it has instances to move.
+    pub change: f64,
+    /// Spot share of these clusters together, at On-Demand list prices.
+    pub spot_share: f64,
+    /// Cost per hour of On-Demand usage with the recommended plans.
+    pub cost: f64,
+    /// Cost per hour of On-Demand usage without plans.
+    pub on_demand: f64,
+    /// Commitments per hour that are best in this case.
+    pub best: f64,
+    /// Covered share of usage with the recommended plans.
+    pub coverage: f64,
+    /// Used share of commitments with the recommended plans.
+    pub utilisation: f64,
+}
+
 /// `recommendation.json` of a fleet.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct FleetRecommendation {
@@ -202,12 +238,14 @@ pub fn recommend(
 ) -> FleetRecommendation {
     let keys: BTreeSet<ClassKey> = leftover.hours.iter().flat_map(|(_, classes)| classes.keys().copied()).collect();
     let keys: Vec<ClassKey> = keys.into_iter().collect();
+    let changes = SPOT_CHANGES.into_iter();
+    let spot: Vec<SpotChange> = changes.filter_map(|change| SpotChange::new(fleet, leftover, change)).collect();
     let offers: Vec<Offer> = options
         .offers
         .iter()
         .map(|&offer| {
             let classes = keys.iter().map(|key| (*key, class(fleet, key, offer, (options, catalog)))).collect();
-            Search { fleet, leftover, options, classes, offer }.offer()
+            Search { fleet, leftover, spot: &spot, options, catalog, classes, offer }.offer()
         })
         .collect();
     let hours = leftover.hours.len() / leftover.seeds.max(1);
@@ -255,30 +293,36 @@ fn class(
 struct Search<'s> {
     fleet: &'s LoadedFleet,
     leftover: &'s Leftover,
+    spot: &'s [SpotChange],
     options: &'s Options,
+    catalog: &'s Catalog,
     classes: Vec<(ClassKey, UsageClass)>,
     offer: (u32, bool),
 }
 
+/// The usage of each hour, with the number of its seed, as demand of these classes.
+fn demand(classes: &[(ClassKey, UsageClass)], hours: &[(usize, BTreeMap<ClassKey, f64>)]) -> Demand {
+    let samples = hours.iter().map(|(path, used)| Sample {
+        weight: 1.0,
+        path: *path,
+        used: classes.iter().map(|(key, _)| used.get(key).copied().unwrap_or(0.0)).collect(),
+    });
+    Demand::new(classes.iter().map(|(_, class)| class.clone()).collect(), samples.collect())
+}
+
 impl Search<'_> {
-    fn demand(&self) -> Demand {
-        let samples = self.leftover.hours.iter().map(|(path, used)| Sample {
-            weight: 1.0,
-            path: *path,
-            used: self.classes.iter().map(|(key, _)| used.get(key).copied().unwrap_or(0.0)).collect(),
-        });
-        Demand::new(self.classes.iter().map(|(_, class)| class.clone()).collect(), samples.collect())
-    }
 
     fn objective(&self) -> Objective {
         self.options.risk.map_or(Objective::Mean, |risk| Objective::WorstPaths((1.0 - risk).max(0.01)))
     }
 
     fn offer(&self) -> Offer {
-        let demand = self.demand();
+        let today = demand(&self.classes, &self.leftover.hours);
+        let (years, all_upfront) = self.offer;
+        // Over a long term the load does not stay, so its plans have to pay off over the cases of growth.
+        let demand = if years > 1 { Growth::usual(years).of_demand(&today) } else { today.clone() };
         let best = demand.best(self.objective());
         let Best { purchase, result, bound, .. } = &best;
-        let (years, all_upfront) = self.offer;
         let none = demand.evaluate(&Purchase::none(self.classes.len()));
         let has_compute = self.classes.iter().any(|(_, class)| class.compute.is_some());
         let alone = |demand: Demand| demand.best(self.objective()).result.cost;
@@ -294,6 +338,7 @@ impl Search<'_> {
             on_demand: none.cost,
             bound: *bound,
             repriced,
+            today: today.evaluate(purchase).cost,
             owner: self.fleet.fleet.accounts[owner].name.clone(),
             families_alone: alone(demand.restricted(false, |_| true)),
             compute_alone: has_compute.then(|| alone(demand.restricted(true, |_| false))),
@@ -302,10 +347,32 @@ impl Search<'_> {
             savings_rate: result.savings_rate(),
             present_value,
             cost_today: result.cost - result.committed * (1.0 - present_value),
-            break_even: demand.break_even(purchase),
+            break_even: today.break_even(purchase),
             interval: self.interval(&demand),
             curve: CURVE.map(|share| curve_point(share, demand.evaluate(&purchase.scaled(share)))).into(),
-            growth: GROWTH.map(|per_year| self.growth_case(&demand, purchase, per_year)).into(),
+            growth: GROWTH.map(|per_year| self.growth_case(&today, purchase, per_year)).into(),
+            spot: self.spot.iter().map(|change| self.spot_case(change, purchase)).collect(),
+        }
+    }
+
+    /// The purchase with another Spot share at today's load.
+    fn spot_case(&self, change: &SpotChange, purchase: &Purchase) -> SpotCase {
+        let mut classes = self.classes.clone();
+        let is_new = |key: &&ClassKey| !self.classes.iter().any(|(known, _)| known == *key);
+        let keys: BTreeSet<ClassKey> = change.hours.iter().flat_map(|(_, used)| used.keys()).filter(is_new).copied().collect();
+        classes.extend(keys.into_iter().map(|key| (key, class(self.fleet, &key, self.offer, (self.options, self.catalog)))));
+        let demand = demand(&classes, &change.hours);
+        let mut purchase = purchase.clone();
+        purchase.instance.resize(classes.len(), 0.0);
+        let result = demand.evaluate(&purchase);
+        SpotCase {
+            change: change.change,
+            spot_share: change.spot_share,
+            cost: result.cost,
+            on_demand: result.on_demand,
+            best: demand.best(self.objective()).purchase.total(),
+            coverage: result.coverage(),
+            utilisation: result.utilisation(),
         }
     }
 
@@ -426,7 +493,7 @@ fn warnings(
                 offer.years
             ));
         }
-        let gap = offer.repriced - offer.cost;
+        let gap = offer.repriced - offer.today;
         if gap > 1e-4 * offer.on_demand {
             warnings.push(format!(
                 "in account `{}` the plans cost {gap:.4} per hour more than in an account without usage, because its own usage comes first",

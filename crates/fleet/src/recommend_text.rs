@@ -5,7 +5,7 @@ use nodecast_report::figure::Figure;
 use nodecast_report::format::{counted, money, percent};
 use nodecast_report::table::Rows;
 
-use crate::recommend::{CurvePoint, FleetRecommendation, GrowthCase, Offer, PlanToBuy};
+use crate::recommend::{CurvePoint, FleetRecommendation, GrowthCase, Offer, PlanToBuy, SpotCase};
 
 /// Hours of a month.
 const MONTH: f64 = 730.0;
@@ -30,7 +30,7 @@ pub fn text(answer: &FleetRecommendation, width: Option<usize>) -> String {
 /// The first line: what the best of the offers saves.
 fn headline(answer: &FleetRecommendation) -> String {
     let best = answer.offers.iter().filter(|offer| offer.committed > 0.0);
-    let Some(best) = best.min_by(|one, other| one.cost_today.total_cmp(&other.cost_today)) else {
+    let Some(best) = best.min_by(|one, other| share_left(one).total_cmp(&share_left(other))) else {
         return format!("{}: no commitment saves money", answer.fleet);
     };
     let currency = answer.currency.as_str();
@@ -42,6 +42,11 @@ fn headline(answer: &FleetRecommendation) -> String {
         money(currency, (best.on_demand - best.cost) * MONTH),
         percent(best.savings_rate)
     )
+}
+
+/// Cost with fees at present value, as a share of the cost without plans.
+fn share_left(offer: &Offer) -> f64 {
+    offer.cost_today / offer.on_demand.max(f64::MIN_POSITIVE)
 }
 
 fn words(offer: &Offer) -> String {
@@ -60,6 +65,9 @@ fn offer_lines(offer: &Offer, currency: &str, with_curve: bool, width: Option<us
     if offer.plans.is_empty() {
         lines.push("  no plan saves money".to_owned());
         return;
+    }
+    if offer.years > 1 {
+        lines.push("  means over the term with load of -20%, 0%, and +20% per year".to_owned());
     }
     let plans = Rows::new(&offer.plans)
         .text("  plan", |plan: &&PlanToBuy| match plan.kind {
@@ -103,6 +111,19 @@ fn offer_lines(offer: &Offer, currency: &str, with_curve: bool, width: Option<us
         .number("best commitment", |case| price(case.best))
         .table();
     lines.extend(growth.lines(width));
+    if !offer.spot.is_empty() {
+        let spot = Rows::new(&offer.spot)
+            .text("  Spot share", |case: &&SpotCase| {
+                format!("  {} ({:+.0} points)", percent(case.spot_share), case.change * 100.0)
+            })
+            .number("cost per hour", |case| price(case.cost))
+            .number("no plans", |case| price(case.on_demand))
+            .number("coverage", |case| Figure::share(case.coverage))
+            .number("utilisation", |case| Figure::share(case.utilisation))
+            .number("best commitment", |case| price(case.best))
+            .table();
+        lines.extend(spot.lines(width));
+    }
     if with_curve {
         let curve = Rows::new(&offer.curve)
             .text("  share bought", |point: &&CurvePoint| format!("  {:.0}%", point.share * 100.0))
