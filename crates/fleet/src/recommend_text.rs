@@ -59,6 +59,42 @@ fn hourly(currency: &str, amount: f64) -> String {
     format!("{sign}{amount:.3}")
 }
 
+/// The cost in other cases: growth, other Spot shares, and with `with_curve` less and more of the plans.
+fn case_lines(offer: &Offer, currency: &str, with_curve: bool, width: Option<usize>, lines: &mut Vec<String>) {
+    let price = |amount: f64| hourly(currency, amount);
+    let growth = Rows::new(&offer.growth)
+        .text("  load per year", |case: &&GrowthCase| format!("  {:+.0}%", case.per_year * 100.0))
+        .number("cost per hour", |case| price(case.cost))
+        .number("no plans", |case| price(case.on_demand))
+        .number("coverage", |case| Figure::share(case.coverage))
+        .number("utilisation", |case| Figure::share(case.utilisation))
+        .number("best commitment", |case| price(case.best))
+        .table();
+    lines.extend(growth.lines(width));
+    if !offer.spot.is_empty() {
+        let spot = Rows::new(&offer.spot)
+            .text("  Spot share", |case: &&SpotCase| {
+                format!("  {} ({:+.0} points)", percent(case.spot_share), case.change * 100.0)
+            })
+            .number("cost per hour", |case| price(case.cost))
+            .number("no plans", |case| price(case.on_demand))
+            .number("coverage", |case| Figure::share(case.coverage))
+            .number("utilisation", |case| Figure::share(case.utilisation))
+            .number("best commitment", |case| price(case.best))
+            .table();
+        lines.extend(spot.lines(width));
+    }
+    if with_curve {
+        let curve = Rows::new(&offer.curve)
+            .text("  share bought", |point: &&CurvePoint| format!("  {:.0}%", point.share * 100.0))
+            .number("cost per hour", |point| price(point.cost))
+            .number("coverage", |point| Figure::share(point.coverage))
+            .number("utilisation", |point| Figure::share(point.utilisation))
+            .table();
+        lines.extend(curve.lines(width));
+    }
+}
+
 fn offer_lines(offer: &Offer, currency: &str, with_curve: bool, width: Option<usize>, lines: &mut Vec<String>) {
     let price = |amount: f64| hourly(currency, amount);
     lines.push(format!("{}, in account {}", nodecast_report::page::sentence(&words(offer)), offer.owner));
@@ -102,35 +138,5 @@ fn offer_lines(offer: &Offer, currency: &str, with_curve: bool, width: Option<us
         Some(share) => lines.push(format!("  still saves if the load falls by up to {}", percent(1.0 - share))),
         None => lines.push("  saves nothing at this load".to_owned()),
     }
-    let growth = Rows::new(&offer.growth)
-        .text("  load per year", |case: &&GrowthCase| format!("  {:+.0}%", case.per_year * 100.0))
-        .number("cost per hour", |case| price(case.cost))
-        .number("no plans", |case| price(case.on_demand))
-        .number("coverage", |case| Figure::share(case.coverage))
-        .number("utilisation", |case| Figure::share(case.utilisation))
-        .number("best commitment", |case| price(case.best))
-        .table();
-    lines.extend(growth.lines(width));
-    if !offer.spot.is_empty() {
-        let spot = Rows::new(&offer.spot)
-            .text("  Spot share", |case: &&SpotCase| {
-                format!("  {} ({:+.0} points)", percent(case.spot_share), case.change * 100.0)
-            })
-            .number("cost per hour", |case| price(case.cost))
-            .number("no plans", |case| price(case.on_demand))
-            .number("coverage", |case| Figure::share(case.coverage))
-            .number("utilisation", |case| Figure::share(case.utilisation))
-            .number("best commitment", |case| price(case.best))
-            .table();
-        lines.extend(spot.lines(width));
-    }
-    if with_curve {
-        let curve = Rows::new(&offer.curve)
-            .text("  share bought", |point: &&CurvePoint| format!("  {:.0}%", point.share * 100.0))
-            .number("cost per hour", |point| price(point.cost))
-            .number("coverage", |point| Figure::share(point.coverage))
-            .number("utilisation", |point| Figure::share(point.utilisation))
-            .table();
-        lines.extend(curve.lines(width));
-    }
+    case_lines(offer, currency, with_curve, width, lines);
 }

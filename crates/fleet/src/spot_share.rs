@@ -159,7 +159,7 @@ mod tests {
     use super::Markets;
 
     #[test]
-    fn spot_share_moves_by_change_or_to_its_end() {
+    fn spot_share_moves_by_change_or_all() {
         let markets = Markets { on_demand: 30, spot: 70 };
         for (change, wanted) in [(-0.2, 50.0), (0.2, 90.0), (0.0, 70.0), (-0.9, 0.0), (0.5, 100.0)] {
             let spot = markets.spot_after(markets.moved(change));
