@@ -1,13 +1,15 @@
 //! Clusters of a fleet on one clock: shared limits bite together, and change nothing where they do not.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use nodecast::catalog::Catalog;
+use nodecast::cloud::bill::{BillItem, BillLine};
 use nodecast::cloud::quotas::QuotaClass;
 use nodecast::cloud::settings::{ApiLimits, BucketSize, CapacityModel, Quotas};
 use nodecast::coupled::{self, Demand, Member, MemberRun, QuotaKey, Seeds, SharedLimit};
-use nodecast::domain::SimTime;
+use nodecast::domain::{SimTime, Symbol, well_known};
 use nodecast::scenario::Scenario;
 use nodecast::simulation::{self, Outcome};
 use nodecast::world::record::EventKind;
@@ -62,6 +64,9 @@ fn standard(vcpus: u32) -> Quotas {
     Quotas::default().with(QuotaClass::Standard, vcpus)
 }
 
+/// Accounts with the zone names of the price data.
+static NO_NAMES: BTreeMap<String, String> = BTreeMap::new();
+
 /// One member for each scenario, in accounts with these names.
 fn members<'s>(scenarios: &'s [Scenario], accounts: &[&'s str]) -> Vec<Member<'s>> {
     let member = |(scenario, &account): (&'s Scenario, &&'s str)| Member {
@@ -72,6 +77,7 @@ fn members<'s>(scenarios: &'s [Scenario], accounts: &[&'s str]) -> Vec<Member<'s
         policy: scenario.for_policy(None).unwrap(),
         seeds: Seeds { market: 7, cluster: 0 },
         keeps_meters: false,
+        zones: &NO_NAMES,
     };
     let all = scenarios.iter().zip(accounts).map(member).zip(1_u32..);
     all.map(|(member, copy)| Member { copy, seeds: Seeds { cluster: u64::from(copy), ..member.seeds }, ..member })
@@ -200,6 +206,29 @@ fn shared_pools_couple_clusters_that_compare_depth() {
         *used += i64::from(step.change);
         assert!(*used <= i64::from(step.capacity), "{step:?}");
     }
+}
+
+#[test]
+fn names_of_one_zone_share_its_market() {
+    let region = Catalog::embedded().unwrap().region("us-east-1").unwrap();
+    let [first, third] = [0, 2].map(|at| region.zones[at]);
+    let in_zone = |zone: Symbol| Scenario { zones: vec![zone], ..growing(12, 5, "spot") };
+    let swapped = BTreeMap::from([
+        (first.name.to_string(), third.id.to_string()),
+        (third.name.to_string(), first.id.to_string()),
+    ]);
+    let rate = |scenario: &Scenario, zones: &BTreeMap<String, String>| {
+        let members = members(std::slice::from_ref(scenario), &["a"]);
+        let run = alone(&Member { zones, ..members[0] });
+        let is_spot =
+            |line: &&BillLine| line.item == BillItem::Instance && line.capacity_type == Some(well_known::SPOT);
+        let spot = run.outcome.bill.lines.iter().filter(is_spot);
+        spot.map(|line| (line.from, line.instance_type, line.rate)).min().unwrap()
+    };
+    let (one, _, listed) = rate(&in_zone(first.name), &NO_NAMES);
+    let (_, _, same) = rate(&in_zone(third.name), &swapped);
+    let (_, _, other) = rate(&in_zone(third.name), &NO_NAMES);
+    assert!(same == listed && other != listed, "{one}: {listed}, {same}, {other}");
 }
 
 #[test]

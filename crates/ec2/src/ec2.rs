@@ -368,7 +368,7 @@ impl Ec2 {
             return 0;
         }
         if let Some(recorded) = self.market.recorded(pool, now) {
-            return recorded.saturating_sub(self.pools.live(pool));
+            return recorded.saturating_sub(self.pools.live(self.market.listed_pool(pool)));
         }
         match self.settings.capacity {
             CapacityModel::Infinite => UNLIMITED,
@@ -432,7 +432,7 @@ impl Ec2 {
         let instance = &mut self.instances[id.0 as usize];
         instance.terminated = Some(now);
         let pool = instance.pool;
-        self.pools.put_back(pool);
+        self.pools.put_back(self.market.listed_pool(pool));
         self.log_pool(pool, -1, now);
         self.count_vcpus(pool, Change::Ended, now);
         self.take_addresses(id, 0);
@@ -457,7 +457,7 @@ impl Ec2 {
         let reservation = self.reservation_for(pool, how, now);
         self.count_vcpus(pool, if reservation.is_some() { Change::Reserved } else { Change::Launched }, now);
         let free = self.free_now(pool);
-        self.pools.take(pool, free);
+        self.pools.take(self.market.listed_pool(pool), free);
         self.log_pool(pool, 1, now);
         let launched = self.launched.entry(pool).or_insert(0);
         let ordinal = *launched;
@@ -486,7 +486,7 @@ impl Ec2 {
 
     /// Free instances of the pool.
     fn free_now(&self, pool: Pool) -> u32 {
-        self.pools.free.get(&pool).copied().unwrap_or_else(|| self.free_at_start(pool))
+        self.pools.free.get(&self.market.listed_pool(pool)).copied().unwrap_or_else(|| self.free_at_start(pool))
     }
 
     /// Free instances of the pool at the start: they depend on the seed and the pool alone, never on who looks first.
@@ -509,7 +509,10 @@ impl Ec2 {
             _ => 60.0,
         };
         let by_size = 8.0 / f64::from(kind.facts.vcpus.max(8));
-        let drawn = self.market_streams.stream("capacity", &pool.stream_name()).lognormal(by_band * by_size, 0.6);
+        let drawn = self
+            .market_streams
+            .stream("capacity", &self.market.listed_pool(pool).stream_name())
+            .lognormal(by_band * by_size, 0.6);
         (libm::round(drawn) as u32).max(1)
     }
 

@@ -39,6 +39,8 @@ pub struct PriceInterval {
 #[derive(Debug)]
 pub struct Market {
     region: Arc<Region>,
+    /// The region with the names of zones in the price data, under which pools have their random streams.
+    listed: Arc<Region>,
     streams: Streams,
     settings: Arc<CloudSettings>,
     reclaims: Reclaims,
@@ -55,7 +57,24 @@ impl Market {
     pub fn new(region: Arc<Region>, streams: Streams, settings: Arc<CloudSettings>, end: SimTime) -> Self {
         let reclaims = Reclaims::new(Arc::clone(&region), streams, settings.capacity, settings.interruptions, end);
         let (paths, outlooks, levels) = (FxHashMap::default(), FxHashMap::default(), FxHashMap::default());
-        Self { region, streams, settings, reclaims, paths, outlooks, levels, end }
+        let listed = Arc::clone(&region);
+        Self { region, listed, streams, settings, reclaims, paths, outlooks, levels, end }
+    }
+
+    /// Makes this the market of `listed`, in which other accounts have other names for the same zones.
+    pub fn set_listed(&mut self, listed: Arc<Region>) {
+        self.reclaims.set_region(Arc::clone(&listed));
+        self.listed = listed;
+    }
+
+    /// The pool under the name that the price data have for its zone: the same for all accounts.
+    pub fn listed_pool(&self, pool: Pool) -> Pool {
+        if Arc::ptr_eq(&self.region, &self.listed) {
+            return pool;
+        }
+        let id = self.region.zones.iter().find(|zone| zone.name == pool.zone).map(|zone| zone.id);
+        let zone = self.listed.zones.iter().find(|zone| Some(zone.id) == id);
+        zone.map_or(pool, |zone| Pool { zone: zone.name, ..pool })
     }
 
     /// The same market, with these random streams of the cluster whose instances it strikes.
@@ -177,15 +196,16 @@ impl Market {
 
     /// Whether an event hits the `ordinal`-th instance of `pool`, and how long after its beginning the notice comes.
     pub fn hit(&self, event: &PoolEvent, pool: Pool, ordinal: u64) -> Option<SimDuration> {
-        self.reclaims.hit(event, pool, ordinal)
+        self.reclaims.hit(event, self.listed_pool(pool), ordinal)
     }
 
     fn outlook(&mut self, pool: Pool) -> &PoolOutlook {
+        let listed = self.listed_pool(pool);
         self.outlooks.entry(pool).or_insert_with(|| {
             let recorded = (pool.capacity_type == well_known::SPOT)
                 .then(|| traces::outlook(&self.settings.traces, pool, self.end))
                 .flatten();
-            recorded.unwrap_or_else(|| self.reclaims.outlook(pool))
+            recorded.unwrap_or_else(|| self.reclaims.outlook(listed))
         })
     }
 
@@ -233,7 +253,7 @@ impl Market {
                 let kind = self.region.instance_type(pool.instance_type)?;
                 let on_demand = kind.on_demand.map_or(listed.rate, |price| price.rate);
                 let level = if self.draws_errors() { self.erred(pool, listed) } else { listed.rate };
-                let stream = self.streams.stream("price", &pool.stream_name());
+                let stream = self.streams.stream("price", &self.listed_pool(pool).stream_name());
                 let seen_in_zone = listed.quality == PriceQuality::Published;
                 let spread = ZoneSpread::new(self.streams.stream("zone-spread", pool.instance_type.as_str()));
                 let path = PricePath::new(stream, on_demand, level, (!seen_in_zone).then_some(spread));

@@ -171,6 +171,7 @@ fn member_of<'r>(
         policy,
         seeds: Seeds { market: seed, cluster: cluster_seed(fleet, cluster, seed) },
         keeps_meters: cluster.scenario.output.open_metrics.is_some(),
+        zones: &fleet.fleet.accounts[cluster.account].zones,
     }
 }
 

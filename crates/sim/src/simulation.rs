@@ -19,6 +19,7 @@ mod rollouts;
 mod run_summary;
 mod unknown_load;
 mod usable_types;
+mod zone_names;
 
 pub use forecast::RunSizeEstimate;
 pub use nodecast_world::outcome::{self, Outcome};

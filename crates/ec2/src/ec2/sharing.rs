@@ -81,7 +81,7 @@ impl Ec2 {
         if pool.capacity_type == well_known::SPOT && self.settings.capacity != CapacityModel::Infinite {
             self.log(|demand| {
                 let capacity = self.free_at_start(pool);
-                demand.pools.push(PoolStep { at: now, pool, change, capacity });
+                demand.pools.push(PoolStep { at: now, pool: self.market.listed_pool(pool), change, capacity });
             });
         }
     }

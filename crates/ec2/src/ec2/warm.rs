@@ -102,7 +102,7 @@ impl Ec2 {
         }
         if std::mem::take(&mut life.has_capacity) {
             let pool = life.pool;
-            self.pools.put_back(pool);
+            self.pools.put_back(self.market.listed_pool(pool));
             self.log_pool(pool, -1, now);
             self.count_vcpus(pool, Change::Ended, now);
         }
@@ -151,7 +151,7 @@ impl Ec2 {
         let pool = life.pool;
         self.count_vcpus(pool, Change::Launched, now);
         let free = self.free_now(pool);
-        self.pools.take(pool, free);
+        self.pools.take(self.market.listed_pool(pool), free);
         self.log_pool(pool, 1, now);
     }
 }

@@ -181,6 +181,11 @@ impl Reclaims {
         Self { region, streams, cluster: streams, capacity, interruptions, end, families }
     }
 
+    /// Makes these the reclaims of the same region with other names of zones.
+    pub(super) fn set_region(&mut self, region: Arc<Region>) {
+        self.region = region;
+    }
+
     /// Everything that befalls `pool`.
     pub fn outlook(&self, pool: Pool) -> PoolOutlook {
         let Some(kind) = self.region.instance_type(pool.instance_type) else { return PoolOutlook::default() };

@@ -14,10 +14,12 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
+use super::zone_names::renamed;
 use super::{Outcome, Progress, Resolved, Simulation, concluded, drive, resolve};
 use crate::actors::Setup;
-use crate::catalog::{Catalog, CatalogError};
+use crate::catalog::{Catalog, CatalogError, Region};
 use crate::cloud::account::{AccountUse, PoolUse};
 use crate::cloud::demand::{self, PlacedDemand};
 pub use crate::cloud::demand::{
@@ -43,6 +45,8 @@ pub struct Member<'s> {
     pub seeds: Seeds,
     /// Whether the values that only `metrics.om` shows are recorded.
     pub keeps_meters: bool,
+    /// IDs of zones by the names of the account; other zones have the names of the price data.
+    pub zones: &'s BTreeMap<String, String>,
 }
 
 /// Seeds of a cluster of a fleet.
@@ -74,18 +78,35 @@ pub struct MemberRun {
 const PROGRESS_EVERY: u64 = 4_096;
 
 /// The setup of a member, and the warnings about it.
-fn resolved<'s>(member: &Member<'s>, catalog: &Catalog) -> Result<(Setup<'s>, Caveats), CatalogError> {
+fn resolved<'s>(member: &Member<'s>, catalog: &Catalog) -> Result<ResolvedMember<'s>, CatalogError> {
     let Resolved { mut setup, warnings } = resolve(member.scenario, member.policy, catalog, member.seeds.cluster)?;
     setup.keeps_meters = member.keeps_meters;
     setup.market_seed = member.seeds.market;
-    Ok((setup, warnings))
+    let listed = Arc::clone(&setup.region);
+    setup.price_list = renamed(&setup.price_list, member.zones);
+    setup.region = renamed(&setup.region, member.zones);
+    Ok(ResolvedMember { setup, warnings, listed })
 }
 
-/// A member about to start, whose demand is recorded.
-fn recording<'s>(setup: &'s Setup<'s>) -> Simulation<'s> {
-    let mut simulation = Simulation::before_start(setup);
-    simulation.components.sim.ec2.record_demand();
-    simulation
+/// A member with its setup.
+struct ResolvedMember<'s> {
+    setup: Setup<'s>,
+    warnings: Caveats,
+    /// The region with the names of zones in the price data.
+    listed: Arc<Region>,
+}
+
+impl<'s> ResolvedMember<'s> {
+    /// The member about to start, whose demand is recorded.
+    fn recording(&'s self) -> Simulation<'s> {
+        let mut simulation = Simulation::before_start(&self.setup);
+        let ec2 = &mut simulation.components.sim.ec2;
+        ec2.record_demand();
+        if !Arc::ptr_eq(&self.setup.region, &self.listed) {
+            ec2.market().set_listed(Arc::clone(&self.listed));
+        }
+        simulation
+    }
 }
 
 /// The result of a member whose simulation has ended.
@@ -104,13 +125,13 @@ pub fn alone(
     catalog: &Catalog,
     progress: &mut dyn FnMut(&Progress<'_>) -> ControlFlow<()>,
 ) -> Result<Option<MemberRun>, CatalogError> {
-    let (setup, warnings) = resolved(member, catalog)?;
-    let mut simulation = recording(&setup);
+    let resolved = resolved(member, catalog)?;
+    let mut simulation = resolved.recording();
     simulation.begin();
     if drive(&mut simulation, progress).is_break() {
         return Ok(None);
     }
-    Ok(Some(member_run(simulation, member, warnings)))
+    Ok(Some(member_run(simulation, member, resolved.warnings.clone())))
 }
 
 /// Runs clusters of one region on one clock, as long as `progress` continues; `None` if it does not. The results are in the order of
@@ -127,15 +148,17 @@ pub fn together(
 ) -> Result<Option<Vec<MemberRun>>, CatalogError> {
     let order = ranked(members);
     let resolved: Result<Vec<_>, _> = order.iter().map(|&at| resolved(&members[at], catalog)).collect();
-    let (setups, warnings): (Vec<Setup<'_>>, Vec<Caveats>) = resolved?.into_iter().unzip();
+    let resolved = resolved?;
     let accounts: Vec<&str> = order.iter().map(|&at| members[at].account).collect();
-    let mut clock = Clock::new(&setups, &accounts, shares_pools);
+    let mut clock = Clock::new(&resolved, &accounts, shares_pools);
     if clock.drive(progress).is_break() {
         return Ok(None);
     }
-    let ended = clock.simulations.into_iter().zip(warnings).zip(order);
-    let mut runs: Vec<(usize, MemberRun)> =
-        ended.map(|((simulation, warnings), at)| (at, member_run(simulation, &members[at], warnings))).collect();
+    let ended = clock.simulations.into_iter().zip(&resolved).zip(order);
+    let run = |((simulation, resolved), at): ((Simulation<'_>, &ResolvedMember<'_>), usize)| {
+        (at, member_run(simulation, &members[at], resolved.warnings.clone()))
+    };
+    let mut runs: Vec<(usize, MemberRun)> = ended.map(run).collect();
     runs.sort_by_key(|(at, _)| *at);
     Ok(Some(runs.into_iter().map(|(_, run)| run).collect()))
 }
@@ -176,13 +199,13 @@ struct Clock<'s> {
 }
 
 impl<'s> Clock<'s> {
-    fn new(setups: &'s [Setup<'s>], account_names: &[&str], shares_pools: bool) -> Self {
-        let mut simulations: Vec<Simulation<'s>> = setups.iter().map(recording).collect();
+    fn new(members_of_clock: &'s [ResolvedMember<'s>], account_names: &[&str], shares_pools: bool) -> Self {
+        let mut simulations: Vec<Simulation<'s>> = members_of_clock.iter().map(ResolvedMember::recording).collect();
         let mut members: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (rank, name) in account_names.iter().enumerate() {
             members.entry(name).or_default().push(rank);
         }
-        let (mut account_of, mut accounts) = (vec![0; setups.len()], Vec::new());
+        let (mut account_of, mut accounts) = (vec![0; simulations.len()], Vec::new());
         for (account, ranks) in members.values().enumerate() {
             for (number, &rank) in (0..).zip(ranks) {
                 account_of[rank] = account;
