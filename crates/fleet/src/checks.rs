@@ -26,6 +26,10 @@ pub(crate) fn stated_twice(fleet: &Fleet, entry: &ClusterEntry, region: &str) ->
         ("ec2.quotas", "shared.quotas", fleet.quotas.iter().any(|quota| is_here(quota.account, &quota.region))),
         ("ec2.api", "shared.api", fleet.api.iter().any(|api| is_here(api.account, &api.region))),
     ];
+    let here = fleet.conditions.iter().filter(|conditions| conditions.region.as_str() == region);
+    let paths = here.flat_map(|conditions| conditions.values.keys());
+    let shared: Vec<(&str, &str, bool)> =
+        shared.into_iter().chain(paths.map(|path| (path.as_str(), "shared.conditions", true))).collect();
     if shared.iter().all(|(_, _, is_shared)| !is_shared) {
         return Ok(());
     }

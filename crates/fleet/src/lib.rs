@@ -85,6 +85,8 @@ pub struct Fleet {
     pub quotas: Vec<SharedQuota>,
     /// API limits that the clusters of an account and region share.
     pub api: Vec<SharedApi>,
+    /// Spot and capacity conditions of regions.
+    pub conditions: Vec<SharedConditions>,
     /// Whether the clusters of a region draw from one pool each where `capacity` is `static`.
     pub shares_capacity: bool,
     /// Faults that hit several clusters.
@@ -231,6 +233,15 @@ pub struct SharedApi {
     pub region: Symbol,
     /// Limits by key.
     pub limits: BTreeMap<String, String>,
+}
+
+/// Spot and capacity conditions of all clusters of a region.
+#[derive(Clone, Debug)]
+pub struct SharedConditions {
+    /// Region.
+    pub region: Symbol,
+    /// Values as flow YAML by the path of a scenario.
+    pub values: BTreeMap<String, String>,
 }
 
 /// A fault that hits several clusters.

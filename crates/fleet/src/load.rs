@@ -234,7 +234,9 @@ fn limits(fleet: &Fleet, account: usize, region: Symbol) -> Read<Vec<Edit>> {
     let quotas = quotas.map(|(path, vcpus)| Edit::new(&path, &vcpus.to_string()));
     let api = fleet.api.iter().filter(|api| api.account == account && api.region == region);
     let api = api.flat_map(|api| &api.limits).map(|(key, value)| Edit::new(&format!("ec2.api.{key}"), value));
-    quotas.chain(api).collect()
+    let conditions = fleet.conditions.iter().filter(|conditions| conditions.region == region);
+    let conditions = conditions.flat_map(|conditions| &conditions.values).map(|(path, value)| Edit::new(path, value));
+    quotas.chain(api).chain(conditions).collect()
 }
 
 /// An error of a scenario with the faults and limits of the fleet: without them it could be read.

@@ -116,6 +116,7 @@ pub fn read(path: &Path, catalog: &Catalog) -> Result<(Fleet, Vec<Warning>), Inp
         cost_of_capital: capital.unwrap_or(COST_OF_CAPITAL),
         quotas: shared.quotas,
         api: shared.api,
+        conditions: shared.conditions,
         shares_capacity: shared.capacity,
         faults,
         other_usage,

@@ -311,7 +311,6 @@ fn demand(classes: &[(ClassKey, UsageClass)], hours: &[(usize, BTreeMap<ClassKey
 }
 
 impl Search<'_> {
-
     fn objective(&self) -> Objective {
         self.options.risk.map_or(Objective::Mean, |risk| Objective::WorstPaths((1.0 - risk).max(0.01)))
     }
@@ -359,8 +358,11 @@ impl Search<'_> {
     fn spot_case(&self, change: &SpotChange, purchase: &Purchase) -> SpotCase {
         let mut classes = self.classes.clone();
         let is_new = |key: &&ClassKey| !self.classes.iter().any(|(known, _)| known == *key);
-        let keys: BTreeSet<ClassKey> = change.hours.iter().flat_map(|(_, used)| used.keys()).filter(is_new).copied().collect();
-        classes.extend(keys.into_iter().map(|key| (key, class(self.fleet, &key, self.offer, (self.options, self.catalog)))));
+        let keys: BTreeSet<ClassKey> =
+            change.hours.iter().flat_map(|(_, used)| used.keys()).filter(is_new).copied().collect();
+        classes.extend(
+            keys.into_iter().map(|key| (key, class(self.fleet, &key, self.offer, (self.options, self.catalog)))),
+        );
         let demand = demand(&classes, &change.hours);
         let mut purchase = purchase.clone();
         purchase.instance.resize(classes.len(), 0.0);

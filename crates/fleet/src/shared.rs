@@ -8,11 +8,11 @@ use nodecast_prices::Catalog;
 
 use crate::flow::flow;
 use crate::places::{Read, account, region};
-use crate::{Account, SharedApi, SharedQuota};
+use crate::{Account, SharedApi, SharedConditions, SharedQuota};
 
 static SHARED: Shape = Shape {
     name: "`shared`",
-    keys: &["quotas", "api", "capacity"],
+    keys: &["quotas", "api", "conditions", "capacity"],
     without_effect: &[],
     unsupported: &[
         ("subnets", "give each cluster its part of the addresses, by `set` or in its scenario"),
@@ -23,6 +23,14 @@ static SHARED: Shape = Shape {
 static QUOTA: Shape = Shape {
     name: "a shared quota",
     keys: &["account", "region", "on_demand", "spot"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: true,
+};
+
+static CONDITIONS: Shape = Shape {
+    name: "an entry of `conditions`",
+    keys: &["region", "capacity", "interruptions", "price_errors"],
     without_effect: &[],
     unsupported: &[],
     strict: true,
@@ -39,6 +47,7 @@ const SPOT_CLASSES: [&str; 1] = ["p5"];
 pub(crate) struct Shared {
     pub quotas: Vec<SharedQuota>,
     pub api: Vec<SharedApi>,
+    pub conditions: Vec<SharedConditions>,
     pub capacity: bool,
 }
 
@@ -67,6 +76,16 @@ pub(crate) fn read<'s>(
             return Err(twice(reader, item, "API limits", &accounts[api.account], api.region.as_str()));
         }
         shared.api.push(api);
+    }
+    for item in fields.get("conditions").map_or(Ok(&[][..]), |node| reader.list(node, "conditions"))? {
+        let conditions = conditions(reader, item, catalog)?;
+        if shared.conditions.iter().any(|other| other.region == conditions.region) {
+            return Err(reader
+                .error(item.at, format!("two entries of conditions for {}", conditions.region))
+                .because("not unique")
+                .help("put all of them into one entry"));
+        }
+        shared.conditions.push(conditions);
     }
     let choices = [("shared", true), ("own", false)];
     shared.capacity = fields.optional("capacity", |node, what| reader.choice(node, what, &choices))?.unwrap_or(false);
@@ -111,6 +130,15 @@ fn quota<'s>(reader: &mut Reader<'s>, node: &Node<'s>, accounts: &[Account], cat
         spot: limits("spot", &spot_classes)?,
         place: reader.place(node.at),
     })
+}
+
+/// Conditions of a region; the scenario's reader checks their values.
+fn conditions<'s>(reader: &mut Reader<'s>, node: &Node<'s>, catalog: &Catalog) -> Read<SharedConditions> {
+    let fields = reader.fields(node, &CONDITIONS)?;
+    let region = region(reader, fields.required(reader, "region")?, catalog)?.name;
+    let path = |key: &str| if key == "capacity" { "ec2.capacity".to_owned() } else { format!("ec2.spot.{key}") };
+    let values = reader.entries(node, "conditions")?.iter().filter(|entry| entry.key != "region");
+    Ok(SharedConditions { region, values: values.map(|entry| (path(&entry.key), flow(&entry.value))).collect() })
 }
 
 /// API limits; their keys are those of `ec2.api` in a scenario, whose reader checks them.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use nodecast_model::text::error::InputError;
 use nodecast_prices::Catalog;
 
-use crate::{LoadedFleet, Overrides, Sharing, load};
+use crate::{LoadedCluster, LoadedFleet, Overrides, Sharing, load};
 
 const DEPLOYMENT: &str = "apiVersion: apps/v1
 kind: Deployment
@@ -235,6 +235,28 @@ fn errors_have_place_and_way_out() {
         let line = text.lines().nth(place.line - 1).unwrap();
         assert!(line[place.column - 1..].starts_with(marked), "{text}\n{error:?}");
     }
+}
+
+#[test]
+fn conditions_apply_to_clusters_of_region() {
+    let directory = directory();
+    let text = |conditions: &str| {
+        format!(
+            "fleet: f\nclusters: [{{ name: web, scenario: web.yaml, count: 2 }}]\nshared: {{ conditions: [{conditions}] }}\n"
+        )
+    };
+    let capacity = |conditions: &str| {
+        let fleet = loaded(directory.path(), &text(conditions)).unwrap();
+        let of =
+            |cluster: &LoadedCluster| (cluster.scenario.ec2.cloud.capacity, cluster.scenario.ec2.cloud.interruptions);
+        fleet.clusters.iter().map(of).collect::<Vec<_>>()
+    };
+    let usual = capacity("{ region: eu-west-1, capacity: updown, interruptions: high }");
+    let rough = capacity("{ region: us-east-1, capacity: updown, interruptions: high }");
+    assert_eq!(usual.len(), rough.len());
+    assert!(usual.iter().zip(&rough).all(|(one, other)| one.0 != other.0 && one.1 != other.1), "{usual:?} {rough:?}");
+    let twice = loaded(directory.path(), &text("{ region: us-east-1 }, { region: us-east-1 }")).unwrap_err();
+    assert!(twice.to_string().contains("two entries of conditions"), "{twice}");
 }
 
 #[test]
