@@ -8,19 +8,20 @@ use super::{Console, Format};
 use crate::catalog::Catalog;
 use crate::experiment::inspection::{Inspection, caveats, inspect};
 use crate::experiment::presentation::inspection::table;
+use crate::program::fleet::inspection::{FleetInspection, fleet_table, inspect_fleet};
 use crate::program::{Failure, Prices, Remark, prices};
 use crate::report::columns::fitted;
 use crate::report::format::counted;
 use crate::scenario::Limits;
 use crate::scenario::error::Shown;
 
-/// Check scenarios and the files they reference
+/// Check scenarios and fleets, and the files they reference
 ///
 /// Loads each scenario with its policies, manifests, and tables exactly as `run` does, and fails with the same errors (exit code 2). Prints
 /// a summary and every warning. Simulates the first events of each policy to estimate the size of a run, unless --quiet is set.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
-    /// The scenario files
+    /// The scenario files or fleet files
     #[arg(required = true, value_name = "SCENARIO")]
     scenarios: Vec<PathBuf>,
     /// What to print: text for people, or JSON
@@ -46,6 +47,9 @@ pub(super) struct Finding {
     warnings: Vec<Remark>,
     /// What the scenario holds; `None` if it cannot be used.
     holds: Option<Inspection>,
+    /// Contents of a fleet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fleet: Option<FleetInspection>,
 }
 
 /// A warning for people, and the way out below it.
@@ -79,7 +83,14 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
 /// One file, and why it cannot be used if it cannot. A brief look has warnings alone.
 fn look(path: &Path, is_brief: bool, catalog: &Catalog) -> (Finding, Option<Failure>) {
     let file = path.display().to_string();
-    let unusable = |error| Finding { file: file.clone(), usable: false, error, warnings: Vec::new(), holds: None };
+    let unusable =
+        |error| Finding { file: file.clone(), usable: false, error, warnings: Vec::new(), holds: None, fleet: None };
+    if nodecast_fleet::is_fleet(path) {
+        return match inspect_fleet(path, is_brief, catalog) {
+            Ok((fleet, warnings)) => (Finding { warnings, usable: true, fleet, ..unusable(None) }, None),
+            Err(failure) => (unusable(failure.remark()), Some(failure)),
+        };
+    }
     let (scenario, warnings) = match crate::scenario::load_with(path, catalog, &Limits::default()) {
         Ok(loaded) => loaded,
         Err(error) => return (unusable(Some(Remark::from_diagnostic(&Shown::from(&error)))), Some(error.into())),
@@ -100,13 +111,15 @@ fn look(path: &Path, is_brief: bool, catalog: &Catalog) -> (Finding, Option<Fail
 /// The finding for people, in lines of no more than `width` characters, if that is known.
 fn text(finding: &Finding, (quiet, first): (bool, bool), width: Option<usize>) -> String {
     let mut text = String::new();
-    if let Some(holds) = finding.holds.as_ref().filter(|_| !quiet) {
+    let held = finding.holds.as_ref().map(|holds| table(holds, width));
+    let held = held.or_else(|| finding.fleet.as_ref().map(|fleet| fleet_table(fleet, width)));
+    if let Some(held) = held.filter(|_| !quiet) {
         let warnings = match finding.warnings.len() {
             0 => "no warnings".to_owned(),
             count => counted(count as u64, "warning", "warnings"),
         };
         let gap = if first { "" } else { "\n" };
-        text = format!("{gap}{}: valid, {warnings}\n{}", finding.file, table(holds, width));
+        text = format!("{gap}{}: valid, {warnings}\n{held}", finding.file);
     }
     for warning in &finding.warnings {
         text.push_str(&self::warning(warning));

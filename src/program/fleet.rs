@@ -1,6 +1,7 @@
 //! Fleets: many clusters, one bill.
 
 pub mod comparison;
+pub mod inspection;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

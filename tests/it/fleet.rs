@@ -99,19 +99,35 @@ fn copies_have_streams_of_their_own() {
     assert_eq!(hashes.len(), 3, "{summary}");
 }
 
+/// Commands that take no fleet, with a fleet file where they expect the files of a cluster.
+const OTHER_COMMANDS: [&[&str]; 13] = [
+    &["sweep", "fleet.yaml", "--set", "duration=1h,2h"],
+    &["rightsize", "fleet.yaml"],
+    &["studio", "fleet.yaml"],
+    &["explain", "fleet.yaml", "node", "default-00001"],
+    &["explain", "fleet.yaml", "pod", "shop/web-1"],
+    &["diff", "fleet.yaml", "scenario.yaml"],
+    &["diff", "scenario.yaml", "fleet.yaml"],
+    &["backtest", "fleet.yaml", "--from", "alone"],
+    &["calibrate", "fleet.yaml", "--from", "alone"],
+    &["pack", "fleet.yaml"],
+    &["drain", "fleet.yaml", "default-00001"],
+    &["init", "written", "--from", "fleet.yaml"],
+    &["run", "scenario.yaml", "--set", "manifests[+]=fleet.yaml"],
+];
+
 #[test]
-fn other_commands_reject_fleets_with_one_error() {
+fn other_commands_reject_fleets_with_way_out() {
     let place = Place::new();
     place.put("fleet.yaml", FLEET);
-    for words in [
-        &["sweep", "fleet.yaml", "--set", "duration=1h,2h"][..],
-        &["rightsize", "fleet.yaml"],
-        &["validate", "fleet.yaml"],
-        &["explain", "fleet.yaml", "node", "default-00001"],
-    ] {
+    let (_, err, code) = place.nodecast(&["run", "scenario.yaml", "--out", "alone", "--quiet"]);
+    assert_eq!(code, Some(0), "{err}");
+    for words in OTHER_COMMANDS {
         let (out, err, code) = place.nodecast(words);
         assert_eq!(code, Some(2), "{words:?}: {out}{err}");
-        assert!((out + &err).contains("is a fleet, not a scenario"), "{words:?}: {err}");
+        let text = (out + &err).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("is a fleet"), "{words:?}: {err}");
+        assert!(text.contains("`run`, `compare`"), "{words:?}: {err}");
     }
     let (_, err, code) = place.nodecast(&["run", "fleet.yaml", "--set", "duration=1h"]);
     assert_eq!(code, Some(2), "{err}");
@@ -119,6 +135,40 @@ fn other_commands_reject_fleets_with_one_error() {
     let (_, err, code) = place.nodecast(&["run", "scenario.yaml", "--threads", "2"]);
     assert_eq!(code, Some(2), "{err}");
     assert!(err.contains("`--threads` does not apply to a scenario"), "{err}");
+}
+
+#[test]
+fn validate_shows_clusters_and_errors_of_fleet() {
+    let place = Place::new();
+    place.put("fleet.yaml", FLEET);
+    let (out, err, code) = place.nodecast(&["validate", "fleet.yaml"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    for words in ["fleet.yaml: valid", "pair: 3 clusters in 2 accounts", "1 Savings Plan", "estimated run size"] {
+        assert!(out.contains(words), "{words}: {out}");
+    }
+    let (out, err, code) = place.nodecast(&["validate", "fleet.yaml", "--format", "json"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let findings: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let clusters = &findings[0]["fleet"]["clusters"];
+    assert_eq!(
+        (&clusters[0]["name"], &clusters[0]["count"], &clusters[1]["account"]),
+        (&"a".into(), &2.into(), &"right".into())
+    );
+    assert!(clusters[0]["holds"]["policies"][0]["expected"]["pods"].as_u64() > Some(0), "{clusters}");
+    place.put("fleet.yaml", &FLEET.replace("account: left, count", "account: middle, count"));
+    place.put("broken.yaml", "name: broken\nregion: us-east-1\nduratoin: 1h\n");
+    place.put("second.yaml", &FLEET.replace("name: b, scenario: scenario.yaml", "name: b, scenario: broken.yaml"));
+    let (out, err, code) = place.nodecast(&["validate", "fleet.yaml", "second.yaml", "--format", "json"]);
+    assert_eq!(code, Some(2), "{out}{err}");
+    let findings: serde_json::Value = serde_json::from_str(&out).unwrap();
+    for (finding, file, line) in [(&findings[0], "fleet.yaml", 9), (&findings[1], "broken.yaml", 3)] {
+        assert_eq!(
+            (finding["usable"].as_bool(), finding["error"]["line"].as_u64()),
+            (Some(false), Some(line)),
+            "{finding}"
+        );
+        assert!(finding["error"]["file"].as_str().unwrap().ends_with(file), "{finding}");
+    }
 }
 
 #[test]

@@ -102,6 +102,13 @@ pub const NOT_SIMULATED: &[(&str, &str)] = &[
     ("ProvisioningRequest", "no capacity is reserved"),
 ];
 
+/// The way out for a fleet file where one cluster is expected; `None` for any other document.
+pub fn fleet_help(document: &Node<'_>) -> Option<&'static str> {
+    document.get("fleet").is_some().then_some(
+        "this is a fleet file: use `run`, `compare`, `check`, `recommend`, or `validate` for it; for all else pass the files of one cluster",
+    )
+}
+
 /// Reads one document into `manifests`; lists are unwrapped.
 pub(super) fn document<'s>(
     reader: &mut Reader<'s>,
@@ -122,7 +129,10 @@ pub(super) fn document<'s>(
         return Err(reader
             .error(object.at, format!("this is not a Kubernetes object: it has no `{missing}`"))
             .because("this object")
-            .help("add it, or take the file out of `manifests` if it is a fragment or a values file"));
+            .help(
+                fleet_help(object)
+                    .unwrap_or("add it, or take the file out of `manifests` if it is a fragment or a values file"),
+            ));
     }
     match (kind.strip_suffix("List"), object.get("items")) {
         (Some(of), Some(items)) => {

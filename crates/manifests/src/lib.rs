@@ -63,7 +63,7 @@ pub use fargate::{check_profile_label, check_profile_name, check_profile_namespa
 pub use foreign::{Foreign, KUSTOMIZE, foreign, group_of, is_namesake, knows_group};
 pub use generated::Generated;
 pub use keda::check_query;
-pub use kinds::{NOT_SIMULATED, UNKNOWN_KIND, WITHOUT_EFFECT};
+pub use kinds::{NOT_SIMULATED, UNKNOWN_KIND, WITHOUT_EFFECT, fleet_help};
 pub use known_kinds::{API_VERSIONS, READ};
 pub use load_balancers::{BalancerCaller, BalancerMaker, LoadBalancer, StandingBalancers};
 pub use monitor::Monitor;

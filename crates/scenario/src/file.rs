@@ -162,7 +162,7 @@ fn load_whole(
             return Err(ScenarioError::new(format!("`{}` is a fleet, not a scenario", source.name))
                 .at(first.get("fleet").and_then(|fleet| source.place(fleet.at)))
                 .because("a fleet lists clusters")
-                .help("`run`, `compare`, `check`, and `recommend` take fleets; for all else pass the scenario of one cluster"));
+                .help("use `run`, `compare`, `check`, `recommend`, or `validate` for a fleet; for all else pass the scenario of one cluster"));
         }
         [] => {
             return Err(ScenarioError::new(format!("`{}` is empty", source.name))

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::ScenarioError;
-use crate::manifests::{group_of, is_namesake};
+use crate::manifests::{fleet_help, group_of, is_namesake};
 use crate::source::Source;
 use crate::tree::{Entry, Location, Node, NodeKind};
 
@@ -187,7 +187,7 @@ fn take<'s>(
         return Err(ScenarioError::new("this is not a Kubernetes object: it has no `kind` or no `apiVersion`")
             .at(source.place(document.at))
             .because("this object")
-            .help(format!("make a dump: `{COMMAND}`")));
+            .help(fleet_help(&document).map_or_else(|| format!("make a dump: `{COMMAND}`"), str::to_owned)));
     };
     if let Some(of) = kind.strip_suffix("List") {
         let items = find_mut(&mut document, &["items"]).map(|items| std::mem::replace(&mut items.kind, NodeKind::Null));
