@@ -142,6 +142,40 @@ fn focus_file_reads_back_to_chargeback() {
     assert!(bill["hints"].as_array().unwrap().is_empty(), "{bill}");
 }
 
+#[test]
+fn recommend_shows_other_spot_shares() {
+    let place = Place::new();
+    place.put("mixed.yaml", MIXED);
+    let scenario = "name: mixed\nregion: us-east-1\nstart: 2026-03-02T00:00:00Z\nduration: 4h\nseed: 7\n\
+                    manifests: [cluster.yaml, mixed.yaml]\n";
+    place.put("mixed-scenario.yaml", scenario);
+    let text = FLEET
+        .replace("duration: 2h", "duration: 4h\nreplications: 1")
+        .replace("name: b, scenario: scenario.yaml", "name: b, scenario: mixed-scenario.yaml");
+    let answer = |text: &str| -> serde_json::Value {
+        place.put("fleet.yaml", text);
+        let (out, err, code) = place.nodecast(&["recommend", "fleet.yaml", "--format", "json", "--quiet"]);
+        assert_eq!(code, Some(0), "{out}{err}");
+        serde_json::from_str(&out).unwrap()
+    };
+    let answer_with_spot = answer(&text);
+    for offer in answer_with_spot["offers"].as_array().unwrap() {
+        let cases = offer["spot"].as_array().unwrap();
+        let amounts = |key: &str| cases.iter().map(|case| case[key].as_f64().unwrap()).collect::<Vec<_>>();
+        let (changes, shares, on_demand) = (amounts("change"), amounts("spot_share"), amounts("on_demand"));
+        assert_eq!(changes, [-0.2, 0.0, 0.2]);
+        assert!(shares[0] < shares[1] && shares[1] <= shares[2], "{offer}");
+        assert!(on_demand[0] > on_demand[1] && on_demand[1] >= on_demand[2], "{offer}");
+        assert!((offer["today"].as_f64().unwrap() - amounts("cost")[1]).abs() < 1e-9, "{offer}");
+        assert!(amounts("best")[0] >= amounts("best")[2], "{offer}");
+    }
+    let years: Vec<u64> =
+        answer_with_spot["offers"].as_array().unwrap().iter().map(|offer| offer["years"].as_u64().unwrap()).collect();
+    assert_eq!(years, [1, 1, 3]);
+    let without = answer(&text.replace("mixed-scenario.yaml", "scenario.yaml"));
+    assert_eq!(without["offers"][0]["spot"], serde_json::json!([]), "no cluster uses Spot");
+}
+
 /// A cluster without pods.
 fn put_empty_cluster(place: &Place) {
     let nodes = fs::read_to_string(place.path("cluster.yaml")).unwrap();
