@@ -57,7 +57,7 @@ fn group_of_other_policy_is_no_refused_launch() {
         assert!(!out.contains("refused by EC2"), "{out}");
         let page = std::fs::read_to_string(place.path("reports/colours/report.html")).unwrap();
         let warning = format!("timeline at {step}</code> has no effect: this policy has no node group ");
-        assert!(page.contains(&warning) && page.contains("[NC0295]"), "{policy}");
+        assert!(page.contains(&warning) && page.contains("[NC0292]"), "{policy}");
     }
 }
 

@@ -106,5 +106,5 @@ nodecast_model::lints! {
     UPDATE_WITHOUT_ROOM = 289, MayChangeAnswer, None, "A vCPU quota or a subnet cannot hold the additional nodes of an update of a managed node group.";
     UPDATE_AND_AUTOSCALER = 290, MayChangeAnswer, None, "Cluster Autoscaler scales a managed node group that is updated. The group can end larger.";
     WARM_POOL_RESERVATION = 291, MayChangeAnswer, CostHigh, "Instances of a warm pool use no capacity reservation of their type.";
-    GROUP_OF_OTHER_POLICY = 295, Harmless, None, "A step of the timeline is for a node group that only other policies have.";
+    GROUP_OF_OTHER_POLICY = 292, Harmless, None, "A step of the timeline is for a node group that only other policies have.";
 }

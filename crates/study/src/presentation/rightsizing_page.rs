@@ -349,7 +349,7 @@ mod tests {
         answer.sizings[0].throttled_hours = Estimate::from_values(&[2.5]);
         let first = "; current requests: 4 OOM kills and 2.5 h of CPU throttling in 7.0 days\n";
         assert!(table(&answer, None).contains(first), "{}", table(&answer, None));
-        let page = render(&answer, "");
+        let page = render(&answer, "").replace('\u{a0}', " ");
         assert!(
             page.contains("OOM kills fall from 4 to 3 in 7.0 days; pods are throttled for 0 h, today 2.5 h."),
             "{page}"
