@@ -54,7 +54,9 @@ pub struct IngressClass {
     pub default: bool,
 }
 
-/// A Service: its selector, and what it calls for.
+/// A Service: its selector, and what it calls for. kube-proxy serves no headless Service, so its routing has no effect there.
+///
+/// Source: Kubernetes 1.36 `pkg/proxy/util/utils.go`, `ShouldSkipService`.
 ///
 /// # Errors
 /// If the API server refuses its type or its class.
@@ -71,10 +73,10 @@ pub(super) fn service<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<
     let near = ["service.kubernetes.io/topology-mode", "service.kubernetes.io/topology-aware-hints"];
     let annotation = |key: &str| metadata.annotations.get(Symbol::new(key));
     let distribution = spec.and_then(|spec| spec.get("trafficDistribution")).and_then(Node::as_text);
-    let keeps_zone =
-        near.iter().any(|key| annotation(key).is_some_and(|mode| mode.as_str().eq_ignore_ascii_case("auto")))
-            || matches!(distribution, Some("PreferClose" | "PreferSameZone" | "PreferSameNode"));
-    Ok(Service { name: metadata.name, selector, balancer, keeps_zone })
+    let is_near = near.iter().any(|key| annotation(key).is_some_and(|mode| mode.as_str().eq_ignore_ascii_case("auto")))
+        || matches!(distribution, Some("PreferClose" | "PreferSameZone" | "PreferSameNode"));
+    let is_headless = spec.and_then(|spec| spec.get("clusterIP")).and_then(Node::as_text) == Some("None");
+    Ok(Service { name: metadata.name, selector, balancer, keeps_zone: is_near && !is_headless, is_headless })
 }
 
 /// The types of Services, and whether a load balancer stands before them.

@@ -111,6 +111,8 @@ pub struct Service {
     /// Whether calls go to pods in the caller's zone where there are enough: topology-aware routing, or a traffic distribution that
     /// prefers what is close.
     pub keeps_zone: bool,
+    /// Whether callers get the addresses of all pods, so that no proxy chooses one.
+    pub is_headless: bool,
 }
 
 /// A Namespace.

@@ -157,6 +157,7 @@ mod tests {
             selector: Labels::new().with("app", Symbol::new(app)),
             balancer: None,
             keeps_zone: false,
+            is_headless: false,
         };
         selected.iter().map(service).collect()
     }
