@@ -25,6 +25,7 @@ use crate::experiment::recommendation::{
 };
 use crate::experiment::rightsizing::{Patch, Sizing, measure, observed, patches};
 use crate::report::Summary;
+use crate::scenario::document::Content;
 use crate::scenario::lints::studies;
 use crate::scenario::{Caveats, Edit, Limits, Scenario, Warning};
 use crate::simulation::Outcome;
@@ -310,7 +311,9 @@ impl Recommend {
         let file = Path::new(&self.request.scenario);
         let documents =
             crate::scenario::documents(file, self.prices.catalog(), &Limits::default(), &self.request.edits)?;
+        let root = documents.first().map(|document| document.content.clone());
         let known = BaselineFacts {
+            root: &root.unwrap_or(Content::Map(Vec::new())),
             objects: &objects(&seen_by(&self.policy, documents)),
             scenario: &self.scenario,
             policy,

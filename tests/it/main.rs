@@ -124,6 +124,7 @@ mod quotas;
 mod random_streams;
 mod recommend;
 mod recommend_allowed;
+mod recommend_levers;
 mod refused_edits;
 mod regrouping;
 mod relabelled;

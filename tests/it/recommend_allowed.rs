@@ -123,6 +123,7 @@ fn found(place: &Place, region: &Region, kinds: &[Kind], ruled_out: &[Kind]) -> 
         by_origin: &BTreeMap::new(),
         by_workload: &BTreeMap::new(),
         can_set: &|setting| with(place, setting).is_some(),
+        root: &objects[0],
         objects: &objects,
         allowance,
     };

@@ -14,7 +14,7 @@ use nodecast_model::domain::volumes::{
 use nodecast_model::domain::workload::ObjectName;
 use nodecast_model::text::InputError;
 use nodecast_model::text::reader::{Fields, Reader, Shape};
-use nodecast_model::text::tree::Node;
+use nodecast_model::text::tree::{Node, NodeKind};
 
 /// The annotation by which claims and volumes named their class before there was `storageClassName`.
 const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
@@ -188,7 +188,8 @@ fn attributes<'s>(reader: &Reader<'s>, spec: Fields<'_, 's>) -> Result<Option<Sy
 /// The parameters of a class that its volumes are billed by; their names are the same in capitals.
 fn disk_class<'s>(reader: &Reader<'s>, parameters: &Node<'s>) -> Result<DiskClass, InputError> {
     let mut disk = DiskClass::default();
-    for entry in reader.entries(parameters, "parameters")? {
+    let entries = reader.entries(parameters, "parameters")?;
+    for entry in entries.iter().filter(|entry| entry.value.kind != NodeKind::Null) {
         let (key, value) = (entry.key.to_ascii_lowercase(), &entry.value);
         let number = || Ok(reader.integer(value, entry.key.as_ref(), 0, 1_000_000)? as u32);
         match key.as_str() {

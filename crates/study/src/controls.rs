@@ -154,6 +154,7 @@ impl Controls {
             by_origin: basis.by_origin,
             by_workload: basis.by_workload,
             can_set: basis.can_set,
+            root: basis.root,
             objects: basis.objects,
             allowance: Allowance::of_controls(),
         };

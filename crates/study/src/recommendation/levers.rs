@@ -197,6 +197,8 @@ pub struct BaselineFacts<'k> {
     pub by_workload: &'k BTreeMap<String, f64>,
     /// Whether values can be set: paths that lead nowhere cannot.
     pub can_set: &'k dyn Fn(&Setting) -> bool,
+    /// The scenario's own document.
+    pub root: &'k Content,
     /// The objects as they are stated.
     pub objects: &'k [Content],
     /// What flags allow beyond the nodes of today.

@@ -31,8 +31,7 @@ fn zones(known: &BaselineFacts<'_>) -> Option<Lever> {
         let kept: Vec<&str> = order.iter().take(count).map(|zone| zone.as_str()).collect();
         let requirements = pools.iter().map(|pool| term(pool, well_known::ZONE, &[("In", &kept)])).collect();
         let groups = manifests.node_groups.iter().filter_map(|group| groups::place(known, group));
-        let key = |least: &str| if least == "min" { "zones" } else { "availabilityZones" };
-        let sets = groups.map(|(base, least)| (format!("{base}.{}", key(least)), format!("[{}]", kept.join(", "))));
+        let sets = groups.map(|place| (place.zones(), format!("[{}]", kept.join(", "))));
         let risk = if count == 1 { "its outage stops all pods" } else { "an outage stops more pods" };
         Level { label: format!("in {} only: {risk}", kept.join(" and ")), sets: sets.collect(), requirements }
     };
@@ -99,7 +98,7 @@ fn near(known: &BaselineFacts<'_>) -> Option<Lever> {
     let services: Vec<_> = manifests
         .services
         .iter()
-        .filter(|service| !service.keeps_zone && is_loaded(service.name.namespace, &service.selector))
+        .filter(|service| !service.is_headless && !service.keeps_zone && is_loaded(service.name.namespace, &service.selector))
         .collect();
     let from = |minor| {
         KubernetesVersion::from_minor(minor)

@@ -45,7 +45,11 @@ pub(super) fn levers(known: &BaselineFacts<'_>, all: &mut Vec<Lever>) {
     }
     let chosen = dearest(manifests.node_groups.iter().map(|group| group.name.as_str()), known.by_origin, OBJECTS_MAX);
     for group in manifests.node_groups.iter().filter(|group| chosen.contains(&group.name.as_str())) {
-        all.extend(of_group(known, group, &committed));
+        let Some(lever) = of_group(known, group, &committed) else { continue };
+        // The same type as a value of two levers would split its saving.
+        let is_new = |level: &Level| lever.levels.iter().all(|known| known.sets != level.sets);
+        all.iter_mut().filter(|other| other.kind == Kind::GroupTypes).for_each(|other| other.levels.retain(is_new));
+        all.push(lever);
     }
 }
 
@@ -160,27 +164,25 @@ fn known_terms(known: &BaselineFacts<'_>, pool: &NodePool, replaced: &[Symbol]) 
     requirement.into_iter().filter(|(key, _)| !replaced.contains(key)).flat_map(|(_, terms)| terms).collect()
 }
 
-/// Types of the families of commitments with the shape of the group's nodes.
+/// Types of the families of commitments with as many vCPUs as the group's nodes.
 fn of_group(known: &BaselineFacts<'_>, group: &NodeGroup, committed: &[Committed]) -> Option<Lever> {
-    let (base, _) = groups::place(known, group)?;
+    let place = groups::place(known, group)?;
     let today = &known.region.instance_type(*group.instance_types.first()?)?.facts;
     let fits = |kind: &&crate::catalog::RegionType| {
         let facts = &kind.facts;
         committed.iter().any(|committed| committed.family == facts.family)
             && !group.instance_types.contains(&facts.name)
             && (facts.arch, facts.vcpus) == (today.arch, today.vcpus)
-            && facts.memory_mib >= today.memory_mib
     };
     let levels: Vec<Level> = known
         .region
         .types
         .iter()
         .filter(fits)
-        .map(|kind| {
-            Level::new(
-                kind.facts.name.to_string(),
-                [(format!("{base}.instanceTypes"), &*format!("[{}]", kind.facts.name))],
-            )
+        .map(|kind| Level {
+            label: kind.facts.name.to_string(),
+            sets: place.types(kind.facts.name),
+            requirements: Vec::new(),
         })
         .collect();
     let subject = format!("node group {}", group.name);

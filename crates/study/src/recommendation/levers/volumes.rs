@@ -6,8 +6,11 @@
 //! Source: EBS user guide, `general-purpose` and `provisioned-iops` (2026): gp3 has 3,000 IOPS and 125 MiB/s at no charge; gp2 has 3 IOPS
 //! per GiB, 100 to 16,000, and 128 MiB/s up to 170 GiB, else 250; an operation of io1 and io2 moves 16 KiB at the ordered rate.
 
+use std::collections::BTreeMap;
+
 use super::groups::place;
-use super::{BaselineFacts, Kind, Level, Lever, OBJECTS_MAX};
+use super::{BaselineFacts, Kind, Level, Lever, OBJECTS_MAX, dearest};
+use crate::axes::Setting;
 use crate::domain::pod::{ClaimSource, VolumeRef};
 use crate::domain::volumes::{ebs_iops, whole_gib};
 use crate::domain::{Symbol, well_known};
@@ -79,6 +82,11 @@ impl Order<'_> {
 
     /// The level that orders gp3 with this performance.
     fn level(&self, label: String, performance: Performance) -> Level {
+        Level { label, sets: self.sets(performance), requirements: Vec::new() }
+    }
+
+    /// The values of a gp3 volume with this performance.
+    fn sets(&self, performance: Performance) -> Setting {
         let [volume_type, iops, per_gib, throughput] = self.keys;
         let mut sets = vec![(self.path(volume_type), "gp3".to_owned())];
         let mut put = |key: &str, value: i64, free: i64| {
@@ -96,7 +104,7 @@ impl Order<'_> {
         if self.entry(volume_type).is_some_and(|(_, text)| text.eq_ignore_ascii_case("gp3")) {
             sets.remove(0);
         }
-        Level { label, sets, requirements: Vec::new() }
+        sets
     }
 
     fn path(&self, key: &str) -> String {
@@ -121,17 +129,22 @@ impl Order<'_> {
         (!levels.is_empty()).then_some(Lever { kind: Kind::Volumes, subject, today, levels })
     }
 
-    /// The lever of the size of a node's volume, whose key is `volumeSize`.
+    /// The lever of the size of a node's volume, whose key is `volumeSize`. A small volume of io1 or io2 allows few operations, so that it
+    /// becomes gp3 with today's rate.
     fn size(&self, subject: String, known: &BaselineFacts<'_>) -> Option<Lever> {
         let text = self.entry("volumeSize")?.1;
         let unit = if text.ends_with('i') { "Gi" } else { "" };
         let images: i64 = known.scenario.images.sizes.values().sum();
         let needed = SYSTEM_GIB + UNPACKED * (images >> 30) + 1;
-        let tried = SIZES.into_iter().filter(|size| *size < self.gib.0 && *size >= needed);
-        let level = |size: i64| Level {
-            label: format!("{size} GiB, if images, logs and emptyDirs fit"),
-            sets: vec![(self.path("volumeSize"), format!("{size}{unit}"))],
-            requirements: Vec::new(),
+        let performance = self.performance().filter(|_| matches!(self.volume_type().as_str(), "io1" | "io2"));
+        let per_gib = ebs_iops("gp3")?.per_gib;
+        let fits = |size: i64| performance.is_none_or(|today| today.iops <= per_gib.saturating_mul(size));
+        let tried = SIZES.into_iter().filter(|size| *size < self.gib.0 && *size >= needed && fits(*size));
+        let level = |size: i64| {
+            let mut sets = vec![(self.path("volumeSize"), format!("{size}{unit}"))];
+            sets.extend(performance.map(|today| self.sets(today)).unwrap_or_default());
+            let of_type = performance.map_or("", |_| " of gp3 with today's IOPS");
+            Level { label: format!("{size} GiB{of_type}, if images, logs and emptyDirs fit"), sets, requirements: Vec::new() }
         };
         let levels: Vec<Level> = tried.map(level).collect();
         let today = format!("{} GiB", self.gib.0);
@@ -155,24 +168,24 @@ fn objects<'k>(known: &'k BaselineFacts<'_>, kind: &'static str) -> impl Iterato
     known.objects.iter().filter_map(named)
 }
 
-/// StorageClasses and VolumeAttributesClasses.
+/// StorageClasses and VolumeAttributesClasses, those with the most claimed GiB.
 fn classes(known: &BaselineFacts<'_>, all: &mut Vec<Lever>) {
     for kind in ["StorageClass", "VolumeAttributesClass"] {
         let mut levers = Vec::new();
         for (name, content) in objects(known, kind) {
             let Some(stated) = content.get("parameters") else { continue };
-            let gib = sizes(known, kind, &name);
+            let (gib, total) = sizes(known, kind, &name);
             let keys = ["type", "iops", "iopsPerGB", "throughput"];
             let order = Order { path: format!("{kind}[{name}].parameters"), stated, keys, gib };
-            levers.extend(order.lever(format!("{kind} {name}")));
+            levers.extend(order.lever(format!("{kind} {name}")).map(|lever| (total, lever)));
         }
-        levers.truncate(OBJECTS_MAX);
-        all.extend(levers);
+        levers.sort_by_key(|(total, _)| std::cmp::Reverse(*total));
+        all.extend(levers.into_iter().take(OBJECTS_MAX).map(|(_, lever)| lever));
     }
 }
 
-/// GiB of the smallest and of the largest claim of a class; of one without claims of a known size, those of a small volume.
-fn sizes(known: &BaselineFacts<'_>, kind: &str, name: &str) -> (i64, i64) {
+/// GiB of the smallest and of the largest claim of a class, and of all of them; of one without claims of a known size, those of a small volume.
+fn sizes(known: &BaselineFacts<'_>, kind: &str, name: &str) -> ((i64, i64), i64) {
     let manifests = &known.policy.manifests;
     let is_default = |class: &Symbol| {
         manifests
@@ -196,21 +209,32 @@ fn sizes(known: &BaselineFacts<'_>, kind: &str, name: &str) -> (i64, i64) {
         }
         ClaimSource::Template(template) => of_class(template, volume.attributes),
     };
-    let templates = manifests.stateful_sets.iter().map(|set| &*set.template);
-    let templates = templates.chain(manifests.deployments.iter().map(|deployment| &*deployment.template));
-    let made = templates.flat_map(|template| template.volumes.iter().filter(of_pod));
-    let made = made.filter_map(|volume| volume.bytes.and_then(whole_gib));
-    let all: Vec<i64> = claims.chain(volumes).chain(made).map(i64::from).collect();
-    (all.iter().copied().min().unwrap_or(20), all.iter().copied().max().unwrap_or(20))
+    let templates = manifests.stateful_sets.iter().map(|set| (&*set.template, set.replicas));
+    let deployments = manifests.deployments.iter().map(|deployment| (&*deployment.template, deployment.replicas));
+    let made = templates.chain(deployments).flat_map(|(template, replicas)| {
+        let volumes = template.volumes.iter().filter(of_pod).filter_map(|volume| volume.bytes.and_then(whole_gib));
+        volumes.map(move |gib| (i64::from(gib), i64::from(replicas.unwrap_or(1))))
+    });
+    let all: Vec<(i64, i64)> = claims.chain(volumes).map(|gib| (i64::from(gib), 1)).chain(made).collect();
+    let gib = || all.iter().map(|pair| pair.0);
+    let total = all.iter().map(|(gib, count)| gib.saturating_mul(*count)).fold(0, i64::saturating_add);
+    ((gib().min().unwrap_or(20), gib().max().unwrap_or(20)), total)
 }
 
 /// The keys of an EC2NodeClass, and those of eksctl.
 const OF_CLASS: [&str; 4] = ["volumeType", "iops", "", "throughput"];
 const OF_GROUP: [&str; 4] = ["volumeType", "volumeIOPS", "", "volumeThroughput"];
 
-/// Volumes of EC2NodeClasses.
+/// Volumes of the EC2NodeClasses whose nodes cost most.
 fn devices(known: &BaselineFacts<'_>, all: &mut Vec<Lever>) {
-    for (name, content) in objects(known, "EC2NodeClass").take(OBJECTS_MAX) {
+    let mut costs: BTreeMap<String, f64> = BTreeMap::new();
+    for pool in &known.policy.manifests.node_pools {
+        let cost = known.by_origin.get(pool.name.as_str()).copied().unwrap_or(0.0);
+        *costs.entry(pool.node_class.to_string()).or_default() += cost;
+    }
+    let names: Vec<String> = objects(known, "EC2NodeClass").map(|(name, _)| name).collect();
+    let chosen = dearest(names.iter().map(String::as_str), &costs, OBJECTS_MAX);
+    for (name, content) in objects(known, "EC2NodeClass").filter(|(name, _)| chosen.contains(&name.as_str())) {
         let mappings = content.get("spec").and_then(|spec| spec.get("blockDeviceMappings"));
         for (place, mapping) in mappings.map_or(&[][..], Content::items).iter().enumerate() {
             let Some(stated) = mapping.get("ebs") else { continue };
@@ -240,10 +264,12 @@ fn gib(text: &str) -> Option<i64> {
     Some(number.parse::<i64>().ok()?.saturating_mul(scale))
 }
 
-/// Volumes of node groups.
+/// Volumes of the node groups that cost most.
 fn groups(known: &BaselineFacts<'_>, all: &mut Vec<Lever>) {
-    for group in known.policy.manifests.node_groups.iter().take(OBJECTS_MAX) {
-        let Some((path, _)) = place(known, group) else { continue };
+    let groups = &known.policy.manifests.node_groups;
+    let chosen = dearest(groups.iter().map(|group| group.name.as_str()), known.by_origin, OBJECTS_MAX);
+    for group in groups.iter().filter(|group| chosen.contains(&group.name.as_str())) {
+        let Some(path) = place(known, group).map(|place| place.path) else { continue };
         let gib = group.volume_bytes >> 30;
         let mut entries = vec![("volumeSize".to_owned(), Content::text(&gib.to_string()))];
         entries.extend([("volumeType".to_owned(), Content::text(group.disk.type_name()))]);
