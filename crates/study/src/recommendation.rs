@@ -33,7 +33,7 @@ pub use effort::Effort;
 pub(crate) use levers::dearest;
 pub use levers::{BaselineFacts, Kind, Level, Lever, Requirements, Terms, levers, requirements, setting};
 pub use limits::{Limit, limits, measures, missing_more, strain};
-pub use lines::{LargeLine, LeverResult, LineLever, largest_lines};
+pub use lines::{Concern, LargeLine, LeverResult, LineLever, largest_lines};
 pub use risks::{Risk, risk};
 pub use robustness::{Robustness, Stress};
 pub use search::{Choice, Problem, Sample, Search};

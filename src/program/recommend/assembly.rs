@@ -10,7 +10,7 @@ use crate::experiment::figures::find;
 use crate::experiment::inspection::inputs;
 use crate::experiment::points::Point;
 use crate::experiment::recommendation::{
-    Advice, Alternative, Change, Choice, Class, EffortMade, Exclusion, Figures, Kind, LargeLine, Lever, LeverTried,
+    Advice, Alternative, Change, Choice, Class, Concern, EffortMade, Exclusion, Figures, Kind, LargeLine, Lever, LeverTried,
     Limit, LimitKept, Recommendation, Robustness, SCHEMA_VERSION, Sample, Tried, ValueChange, fragile_on_spot,
     measures, missing_more, risk, strain,
 };
@@ -36,7 +36,7 @@ pub(super) struct Assembly<'a> {
     /// Today's setting with the first seed.
     pub(super) first: &'a Point,
     /// The largest lines of today's bill, with the levers that concern each.
-    pub(super) lines: &'a [(LargeLine, &'static [Kind])],
+    pub(super) lines: &'a [(LargeLine, Concern)],
 }
 
 /// What of a request is not as it is without options, as the command line has it: an answer comes again only with the same.

@@ -3,7 +3,7 @@
 use super::Recommend;
 use super::assembly::Assembly;
 use crate::experiment::recommendation::{
-    Advice, Change, Choice, Kind, LargeLine, Lever, LeverResult, LineLever, Problem, Sample, strain,
+    Advice, Change, Choice, Concern, Kind, LargeLine, Lever, LeverResult, LineLever, Problem, Sample, strain,
 };
 use crate::experiment::statistics::mean;
 
@@ -13,9 +13,10 @@ const LEAST: f64 = 0.01;
 impl Assembly<'_> {
     /// The lines with the results of their levers, the largest saving first.
     pub(super) fn large_lines(&self, asked: &Recommend, levers: &[Lever], changes: &[Change]) -> Vec<LargeLine> {
-        let with_levers = |(line, kinds): &(LargeLine, &'static [Kind])| {
+        let with_levers = |(line, concern): &(LargeLine, Concern)| {
+            let kinds = concern.kinds.iter();
             let mut levers: Vec<LineLever> =
-                kinds.iter().map(|kind| self.line_lever(asked, *kind, levers, changes)).collect();
+                kinds.map(|kind| self.line_lever(asked, (*kind, concern), levers, changes)).collect();
             let saving = |lever: &LineLever| lever.saves_per_month.unwrap_or(0.0);
             levers.sort_by(|one, other| one.result.cmp(&other.result).then(saving(other).total_cmp(&saving(one))));
             LargeLine { levers, ..line.clone() }
@@ -23,23 +24,31 @@ impl Assembly<'_> {
         self.lines.iter().map(with_levers).collect()
     }
 
-    fn line_lever(&self, asked: &Recommend, kind: Kind, levers: &[Lever], changes: &[Change]) -> LineLever {
+    fn line_lever(
+        &self,
+        asked: &Recommend,
+        (kind, concern): (Kind, &Concern),
+        levers: &[Lever],
+        changes: &[Change],
+    ) -> LineLever {
         let name = kind.as_str();
-        let made: Vec<f64> =
-            changes.iter().filter(|change| change.lever == name).map(|change| change.saves_per_month.mean).collect();
+        let of_line = |change: &&Change| change.lever == name && concern.has_subject(&change.subject);
+        let made: Vec<f64> = changes.iter().filter(of_line).map(|change| change.saves_per_month.mean).collect();
         let (result, saves_per_month) = if self.found.verdict.advice == Advice::Change && !made.is_empty() {
             (LeverResult::Recommended, Some(made.iter().sum()))
         } else if !asked.request.kinds.contains(&kind) {
             (LeverResult::Excluded, None)
         } else {
-            self.best_alone(kind, levers)
+            self.best_alone((kind, concern), levers)
         };
         LineLever { lever: name.to_owned(), result, saves_per_month }
     }
 
     /// The result of the best value of all levers of a kind, each without other changes.
-    fn best_alone(&self, kind: Kind, levers: &[Lever]) -> (LeverResult, Option<f64>) {
-        let of_kind = || levers.iter().enumerate().filter(|(_, lever)| lever.kind == kind && !lever.levels.is_empty());
+    fn best_alone(&self, (kind, concern): (Kind, &Concern), levers: &[Lever]) -> (LeverResult, Option<f64>) {
+        let is_one =
+            |lever: &Lever| lever.kind == kind && concern.has_subject(&lever.subject) && !lever.levels.is_empty();
+        let of_kind = || levers.iter().enumerate().filter(|(_, lever)| is_one(lever));
         if of_kind().next().is_none() {
             return (LeverResult::NothingToChange, None);
         }

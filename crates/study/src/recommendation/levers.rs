@@ -232,6 +232,7 @@ pub fn levers(known: &BaselineFacts<'_>) -> (Vec<Lever>, Vec<Exclusion>) {
 }
 
 pub(super) use pools::template;
+pub(super) use support::{RELEASE, TIER};
 
 /// What the NodePools of a policy require today.
 pub fn requirements(policy: &PolicyVariant) -> Requirements {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::levers::Kind;
+use super::levers::{Kind, RELEASE, TIER};
 use crate::cloud::{BillItem, BillLine};
 use crate::domain::{Money, well_known};
 use crate::report::summary::HOURS_PER_MONTH;
@@ -61,14 +61,40 @@ pub enum LeverResult {
     NothingToChange,
 }
 
-/// The largest lines of a run's bill, net of what is taken back. The levers are those that concern each line, without results.
-pub fn largest_lines(outcome: &Outcome) -> Vec<(LargeLine, &'static [Kind])> {
+/// The levers that concern a line of the bill.
+#[derive(Clone, Copy)]
+pub struct Concern {
+    /// Their kinds.
+    pub kinds: &'static [Kind],
+    item: BillItem,
+}
+
+impl Concern {
+    /// Whether a lever of one of the kinds changes this line. Volumes of nodes and of claims are two lines, and so are support and tier.
+    pub fn has_subject(&self, subject: &str) -> bool {
+        let is_class = subject.starts_with("StorageClass ") || subject.starts_with("VolumeAttributesClass ");
+        match self.item {
+            BillItem::RootVolume => !is_class,
+            BillItem::PersistentVolume => is_class,
+            BillItem::ExtendedSupport => subject == RELEASE,
+            BillItem::ControlPlaneTier => subject == TIER,
+            _ => true,
+        }
+    }
+}
+
+/// The largest lines of a run's bill, net of what is taken back, with the levers that concern each line; results come later.
+pub fn largest_lines(outcome: &Outcome) -> Vec<(LargeLine, Concern)> {
+    let hours = outcome.about.duration.as_secs_f64() / 3_600.0;
+    largest(outcome.bill.net(), outcome.bill.total(), hours)
+}
+
+fn largest(bill: &[BillLine], total: Money, hours: f64) -> Vec<(LargeLine, Concern)> {
     let mut sums: BTreeMap<&'static str, (Money, BillItem)> = BTreeMap::new();
-    for line in outcome.bill.net() {
+    for line in bill {
         sums.entry(name(line)).or_insert((Money::ZERO, line.item)).0 += line.amount;
     }
-    let total = outcome.bill.total().as_f64();
-    let hours = outcome.about.duration.as_secs_f64() / 3_600.0;
+    let total = total.as_f64();
     if total <= 0.0 || hours <= 0.0 {
         return Vec::new();
     }
@@ -84,7 +110,7 @@ pub fn largest_lines(outcome: &Outcome) -> Vec<(LargeLine, &'static [Kind])> {
             levers: Vec::new(),
             by_hand: by_hand.to_owned(),
         };
-        (line, kinds)
+        (line, Concern { kinds, item })
     };
     lines.into_iter().take(LINES_MAX).map(line).collect()
 }
@@ -197,8 +223,14 @@ fn concerns(name: &str, item: BillItem) -> (&'static [Kind], &'static str) {
 
 #[cfg(test)]
 mod tests {
-    use super::concerns;
-    use crate::cloud::BillItem;
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::{LINES_MAX, concerns, largest, name};
+    use crate::catalog::PriceQuality;
+    use crate::cloud::{BillItem, BillLine};
+    use crate::domain::{HourlyRate, Money, SimDuration, SimTime, Symbol, well_known};
     use crate::recommendation::Kind;
 
     #[test]
@@ -207,5 +239,56 @@ mod tests {
         assert!(kinds("On-Demand nodes").contains(&Kind::Commitments));
         assert!(!kinds("Spot nodes").iter().any(|kind| matches!(kind, Kind::Commitments | Kind::Spot)));
         assert!(kinds("Spot nodes").contains(&Kind::Flags));
+    }
+
+    const ITEMS: [BillItem; 12] = [
+        BillItem::Instance,
+        BillItem::RootVolume,
+        BillItem::PersistentVolume,
+        BillItem::UnusedCommitment,
+        BillItem::SavingsPlans,
+        BillItem::ReservedInstances,
+        BillItem::ExtendedSupport,
+        BillItem::ControlPlaneTier,
+        BillItem::CrossZoneTransfer,
+        BillItem::NatTransfer,
+        BillItem::FargateCpu,
+        BillItem::CpuCredits,
+    ];
+
+    fn line((place, spot, amount): (usize, bool, i64)) -> BillLine {
+        let item = ITEMS.get(place).copied().unwrap_or_else(|| BillItem::Other(Symbol::new("logs")));
+        BillLine {
+            item,
+            node: None,
+            capacity_type: Some(if spot { well_known::SPOT } else { well_known::ON_DEMAND }),
+            instance_type: None,
+            zone: None,
+            from: SimTime::ZERO,
+            to: SimTime::ZERO,
+            billed: SimDuration::ZERO,
+            rate: HourlyRate::default(),
+            amount: Money::from_nanos(i128::from(amount)),
+            quality: PriceQuality::Published,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn line_above_half_of_the_bill_is_listed(
+            drawn in prop::collection::vec((0..=ITEMS.len(), any::<bool>(), 0_i64..1_000_000_000), 1..60),
+            (place, spot, more) in (0..=ITEMS.len(), any::<bool>(), 0_i64..60_000_000_000),
+        ) {
+            let bill: Vec<BillLine> = drawn.into_iter().chain([(place, spot, more)]).map(line).collect();
+            let total: Money = bill.iter().map(|line| line.amount).sum();
+            let mut sums: BTreeMap<&str, Money> = BTreeMap::new();
+            bill.iter().for_each(|line| *sums.entry(name(line)).or_insert(Money::ZERO) += line.amount);
+            let lines = largest(&bill, total, 730.0);
+            prop_assert!(lines.len() <= LINES_MAX);
+            for (name, sum) in sums.into_iter().filter(|(_, sum)| *sum + *sum > total) {
+                let found = lines.iter().find(|(line, _)| line.name == name);
+                prop_assert!(found.is_some_and(|(line, _)| line.share > 0.5), "{name} costs {sum}");
+            }
+        }
     }
 }

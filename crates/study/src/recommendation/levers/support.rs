@@ -5,6 +5,9 @@ use crate::cloud::billing::support::extended_from;
 use crate::domain::control_plane_tier::ControlPlaneTier;
 use crate::domain::versions::KubernetesVersion;
 
+/// The subjects of both levers.
+pub(crate) const RELEASE: &str = "control plane release";
+pub(crate) const TIER: &str = "control plane tier";
 /// A release is a target if its standard support lasts for this time after the run begins, in seconds: half a year.
 const LEFT: i64 = 182 * 86_400;
 
@@ -34,7 +37,7 @@ fn release(known: &BaselineFacts<'_>) -> Option<Lever> {
     let path = format!("policies[{}].versions.kubernetes", known.policy.name);
     let levels = vec![Level::new(label, [(path, &*format!("\"{target}\""))])];
     let today = format!("Kubernetes {today}, under extended support");
-    Some(Lever { kind: Kind::Support, subject: "control plane release".to_owned(), today, levels })
+    Some(Lever { kind: Kind::Support, subject: RELEASE.to_owned(), today, levels })
 }
 
 /// The standard tier, and the tier below today's.
@@ -54,7 +57,7 @@ fn tier(known: &BaselineFacts<'_>) -> Option<Lever> {
     let today = TIERS[place].1.to_owned();
     (!levels.is_empty()).then_some(Lever {
         kind: Kind::Support,
-        subject: "control plane tier".to_owned(),
+        subject: TIER.to_owned(),
         today,
         levels,
     })
