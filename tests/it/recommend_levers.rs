@@ -54,8 +54,10 @@ fn place(objects: &str, more: &str) -> Place {
 fn node_groups_change_in_every_spelling() {
     let eksctl = "apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: a, region: us-west-2}\n";
     let of_cluster = |list: &str, keys: &str| place(&format!("{eksctl}{list}: [{{name: old, {keys}}}]\n"), "");
-    let of_scenario = |keys: &str| place("", &format!("nodeGroups: [{{name: old, {keys}}}]"));
-    let mixed = "instanceType: mixed, instancesDistribution: {instanceTypes: [r5.xlarge, r5a.xlarge]}, minSize: 2, maxSize: 4";
+    let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n";
+    let of_scenario = |keys: &str| place(namespace, &format!("nodeGroups: [{{name: old, {keys}}}]"));
+    let mixed =
+        "instanceType: mixed, instancesDistribution: {instanceTypes: [r5.xlarge, r5a.xlarge]}, minSize: 2, maxSize: 4";
     let places = [
         of_cluster("managedNodeGroups", "instanceType: r5.xlarge, minSize: 2, maxSize: 4"),
         of_cluster("managedNodeGroups", "instanceTypes: [r5.xlarge, r5a.xlarge], minSize: 2, maxSize: 4"),
@@ -115,5 +117,9 @@ fn volume_levels_can_be_set_alone() {
     assert_eq!(levers.len(), 3, "{levers:?}");
     for level in levers.iter().flat_map(|lever| &lever.levels) {
         assert!(with(&place, &level.sets).is_some(), "{level:?}");
+        assert!(
+            level.sets.iter().all(|(path, _)| !path.contains("parameters.")),
+            "no parameter becomes null: {level:?}"
+        );
     }
 }

@@ -10,9 +10,9 @@ use crate::experiment::figures::find;
 use crate::experiment::inspection::inputs;
 use crate::experiment::points::Point;
 use crate::experiment::recommendation::{
-    Advice, Alternative, Change, Choice, Class, Concern, EffortMade, Exclusion, Figures, Kind, LargeLine, Lever, LeverTried,
-    Limit, LimitKept, Recommendation, Robustness, SCHEMA_VERSION, Sample, Tried, ValueChange, fragile_on_spot,
-    measures, missing_more, risk, strain,
+    Advice, Alternative, Change, Choice, Class, Concern, EffortMade, Exclusion, Figures, Kind, LargeLine, Lever,
+    LeverTried, Limit, LimitKept, Recommendation, Robustness, SCHEMA_VERSION, Sample, Tried, ValueChange,
+    fragile_on_spot, measures, missing_more, risk, strain,
 };
 use crate::experiment::statistics::{Estimate, Paired};
 use crate::program::edits;

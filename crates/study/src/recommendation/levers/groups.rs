@@ -89,13 +89,15 @@ impl Place<'_> {
 
 /// Where a group is stated: in the policy, in the scenario, or in an eksctl ClusterConfig.
 pub(super) fn place<'k>(known: &BaselineFacts<'k>, group: &NodeGroup) -> Option<Place<'k>> {
-    let has_name = |content: &Content, name: &str| content.get("name").and_then(Content::as_text).as_deref() == Some(name);
+    let has_name =
+        |content: &Content, name: &str| content.get("name").and_then(Content::as_text).as_deref() == Some(name);
     let of_list = |list: Option<&'k Content>, name: &str| {
         list.map_or(&[][..], Content::items).iter().find(|content| has_name(content, name))
     };
     let (policy, name) = (known.policy.name.as_str(), group.name.as_str());
     let of_policy = of_list(known.root.get("policies"), policy).and_then(|policy| policy.get("nodeGroups"));
-    let is_cluster = |content: &&Content| content.get("kind").and_then(Content::as_text).as_deref() == Some("ClusterConfig");
+    let is_cluster =
+        |content: &&Content| content.get("kind").and_then(Content::as_text).as_deref() == Some("ClusterConfig");
     let cluster = known.objects.iter().rev().find(is_cluster);
     let lists = [
         (format!("policies[{policy}].nodeGroups"), of_policy),

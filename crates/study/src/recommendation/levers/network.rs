@@ -98,7 +98,9 @@ fn near(known: &BaselineFacts<'_>) -> Option<Lever> {
     let services: Vec<_> = manifests
         .services
         .iter()
-        .filter(|service| !service.is_headless && !service.keeps_zone && is_loaded(service.name.namespace, &service.selector))
+        .filter(|service| {
+            !service.is_headless && !service.keeps_zone && is_loaded(service.name.namespace, &service.selector)
+        })
         .collect();
     let from = |minor| {
         KubernetesVersion::from_minor(minor)

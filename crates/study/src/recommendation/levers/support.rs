@@ -55,10 +55,5 @@ fn tier(known: &BaselineFacts<'_>) -> Option<Lever> {
     };
     let levels: Vec<Level> = tried.into_iter().filter(|below| *below < place).map(level).collect();
     let today = TIERS[place].1.to_owned();
-    (!levels.is_empty()).then_some(Lever {
-        kind: Kind::Support,
-        subject: TIER.to_owned(),
-        today,
-        levels,
-    })
+    (!levels.is_empty()).then_some(Lever { kind: Kind::Support, subject: TIER.to_owned(), today, levels })
 }

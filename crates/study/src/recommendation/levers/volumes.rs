@@ -88,23 +88,41 @@ impl Order<'_> {
     /// The values of a gp3 volume with this performance.
     fn sets(&self, performance: Performance) -> Setting {
         let [volume_type, iops, per_gib, throughput] = self.keys;
+        if !per_gib.is_empty() {
+            return self.parameters(performance);
+        }
         let mut sets = vec![(self.path(volume_type), "gp3".to_owned())];
         let mut put = |key: &str, value: i64, free: i64| {
             if value > free {
-                // Parameters of a class are texts, as its keys are in any case.
-                let is_text = !per_gib.is_empty();
-                sets.push((self.path(key), if is_text { format!("\"{value}\"") } else { value.to_string() }));
+                sets.push((self.path(key), value.to_string()));
             } else if self.entry(key).is_some() {
                 sets.push((self.path(key), "null".to_owned()));
             }
         };
         put(iops, performance.iops, FREE.iops);
         put(throughput, performance.throughput, FREE.throughput);
-        put(per_gib, 0, 0);
         if self.entry(volume_type).is_some_and(|(_, text)| text.eq_ignore_ascii_case("gp3")) {
             sets.remove(0);
         }
         sets
+    }
+
+    /// All parameters of a class. They are texts, and a parameter without a value is not the same as none.
+    fn parameters(&self, performance: Performance) -> Setting {
+        let [volume_type, iops, _, throughput] = self.keys;
+        let Content::Map(stated) = self.stated else { return Setting::new() };
+        let is_kept = |name: &str| self.keys.iter().all(|key| !name.eq_ignore_ascii_case(key));
+        let mut all: Vec<_> = stated.iter().filter(|(name, _)| is_kept(name)).cloned().collect();
+        let named = |key: &str| self.entry(key).map_or(key, |(name, _)| name).to_owned();
+        all.push((named(volume_type), Content::text("gp3")));
+        for (key, value, free) in
+            [(iops, performance.iops, FREE.iops), (throughput, performance.throughput, FREE.throughput)]
+        {
+            if value > free {
+                all.push((named(key), Content::text(&value.to_string())));
+            }
+        }
+        vec![(self.path.clone(), Content::Map(all).on_a_line())]
     }
 
     fn path(&self, key: &str) -> String {
@@ -144,7 +162,11 @@ impl Order<'_> {
             let mut sets = vec![(self.path("volumeSize"), format!("{size}{unit}"))];
             sets.extend(performance.map(|today| self.sets(today)).unwrap_or_default());
             let of_type = performance.map_or("", |_| " of gp3 with today's IOPS");
-            Level { label: format!("{size} GiB{of_type}, if images, logs and emptyDirs fit"), sets, requirements: Vec::new() }
+            Level {
+                label: format!("{size} GiB{of_type}, if images, logs and emptyDirs fit"),
+                sets,
+                requirements: Vec::new(),
+            }
         };
         let levels: Vec<Level> = tried.map(level).collect();
         let today = format!("{} GiB", self.gib.0);
