@@ -99,7 +99,7 @@ pub fn scenarios(root: &Path) -> Vec<Seed> {
 /// The scenario with the texts of the files that it names; `None` if it cannot be read as it is, or names large files.
 fn with_files(root: &Path, seed: Seed) -> Option<Seed> {
     let path = root.join(&seed.name);
-    let (scenario, _) = nodecast::scenario::load(&path).ok()?;
+    let (scenario, _) = nodecast_scenario::load(&path).ok()?;
     let directory = Path::new(&seed.name).parent()?;
     let mut beside = Vec::new();
     for input in &scenario.inputs {

@@ -2,19 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use nodecast::catalog::Catalog;
-use nodecast::catalog::import::Import;
-use nodecast::experiment::baseline::Baseline;
-use nodecast::experiment::question::{Part, Shard, merge};
-use nodecast::program::compare::{self, Compare};
-use nodecast::scenario::source::InMemoryFiles;
-use nodecast::scenario::{Draft, Edit, Limits, Source};
 use nodecast_manifests::read_manifests;
 use nodecast_observed::bill::{ReadOptions, read_bytes};
 use nodecast_observed::claims::{Sources, read};
 use nodecast_observed::prometheus::{Answer, QueryList};
+use nodecast_prices::Catalog;
+use nodecast_prices::import::Import;
 use nodecast_replicas::keda::Formula;
 use nodecast_replicas::promql::Query;
+use nodecast_scenario::source::InMemoryFiles;
+use nodecast_scenario::{Draft, Edit, Limits, Source};
+use nodecast_study::baseline::Baseline;
+use nodecast_study::points;
+use nodecast_study::question::{Kind, Part, Question, Shard, merge};
 
 use crate::corpus::{self, Seed};
 
@@ -62,7 +62,7 @@ fn catalog() -> Option<&'static Catalog> {
 fn scenario(seed: &Seed, text: &str, _: &Path) -> bool {
     let beside = seed.beside.iter().map(|(name, text)| (name.as_str(), text.as_str()));
     let held = InMemoryFiles::from_texts(beside.chain([(seed.name.as_str(), text)]));
-    catalog().is_some_and(|catalog| nodecast::scenario::of_texts(&seed.name, &held, catalog).is_ok())
+    catalog().is_some_and(|catalog| nodecast_scenario::of_texts(&seed.name, &held, catalog).is_ok())
 }
 
 /// What stands first beside a load is the scenario that reads it.
@@ -70,7 +70,7 @@ fn load(seed: &Seed, text: &str, _: &Path) -> bool {
     let Some((main, _)) = seed.beside.first() else { return false };
     let beside = seed.beside.iter().map(|(name, text)| (name.as_str(), text.as_str()));
     let held = InMemoryFiles::from_texts(beside.chain([(seed.name.as_str(), text)]));
-    catalog().is_some_and(|catalog| nodecast::scenario::of_texts(main, &held, catalog).is_ok())
+    catalog().is_some_and(|catalog| nodecast_scenario::of_texts(main, &held, catalog).is_ok())
 }
 
 fn manifest_files(root: &Path) -> Vec<Seed> {
@@ -93,7 +93,7 @@ fn dumps(root: &Path) -> Vec<Seed> {
 
 fn dump(seed: &Seed, text: &str, _: &Path) -> bool {
     let source = Source::new(seed.name.as_str(), text);
-    let wishes = nodecast::scenario::draft::Wishes {
+    let wishes = nodecast_scenario::draft::Wishes {
         name: "dump".to_owned(),
         // Dumps without nodes name none.
         region: seed.name.contains("clusters").then(|| "us-east-1".to_owned()),
@@ -147,8 +147,7 @@ fn small_scenario(folder: &Path) -> Option<PathBuf> {
 fn edit(_: &Seed, text: &str, folder: &Path) -> bool {
     let Ok(edit) = Edit::parse(text) else { return false };
     let Some(path) = small_scenario(folder) else { return false };
-    catalog()
-        .is_some_and(|catalog| nodecast::scenario::load_edited(&path, catalog, &Limits::default(), &[edit]).is_ok())
+    catalog().is_some_and(|catalog| nodecast_scenario::load_edited(&path, catalog, &Limits::default(), &[edit]).is_ok())
 }
 
 fn baselines(root: &Path) -> Vec<Seed> {
@@ -177,11 +176,25 @@ fn parts(_: &Path) -> Vec<Seed> {
 fn part_of_comparison() -> Option<String> {
     let folder = tempfile::tempdir().ok()?;
     let scenario = small_scenario(folder.path())?;
-    let compare = Compare::load(&compare::Request { scenario, replications: Some(2), ..Default::default() }).ok()?;
-    let plan = compare.question.plan();
+    let (loaded, _) = nodecast_scenario::load(&scenario).ok()?;
+    let question = Question {
+        kind: Kind::Compare,
+        scenario: scenario.display().to_string(),
+        inputs: Vec::new(),
+        pricing_data: None,
+        policies: loaded.policies.iter().map(|policy| policy.name.clone()).collect(),
+        first_seed: loaded.seed,
+        replications: 2,
+        settings: vec![Vec::new()],
+        axes: Vec::new(),
+        latency: None,
+        duration: None,
+    };
+    let plan = question.plan();
     let shard = Shard { number: 1, count: 1 };
-    let points = shard.cells(&plan).into_iter().filter_map(|cell| Some((cell.index, compare.simulate(cell).ok()?)));
-    let part = Part::new(compare.question.clone(), shard, points.collect());
+    let simulate = |cell| points::simulate(&loaded, catalog()?, cell).ok();
+    let points = shard.cells(&plan).into_iter().filter_map(|cell| Some((cell.index, simulate(cell)?)));
+    let part = Part::new(question, shard, points.collect());
     serde_json::to_string_pretty(&part).ok()
 }
 
