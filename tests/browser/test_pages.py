@@ -15,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from axe import violations  # noqa: E402
 from test_report import WIDTHS, Browser  # noqa: E402
 
-# Each page with its answer and its picture; lists have no picture.
+# Each page with its answer and its picture; a list of runs has no picture, the page of a fleet has bars.
 PAGES = {
     "report.html": (".headline", "#first-panels .panel svg"),
     "comparison.html": (".verdict", ".forest"),
@@ -122,7 +122,8 @@ class Pages(unittest.TestCase):
         bottom = "return document.querySelector(arguments[0])?.getBoundingClientRect().bottom + scrollY"
 
         def below(page):
-            bottoms = {part: self.browser.run(bottom, part) for part in PAGES[page.name] if part}
+            parts = ("h1", ".bar svg") if page.parent.name == "fleet" else PAGES[page.name]
+            bottoms = {part: self.browser.run(bottom, part) for part in parts if part}
             return {part: at for part, at in bottoms.items() if at is None or at > 900}
         self.assertEqual(self.collect(below, unfolded=False), {})
 

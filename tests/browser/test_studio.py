@@ -140,6 +140,10 @@ class StudioPage(unittest.TestCase):
                             bottoms = self.browser.run("""return ['.number', '.panel svg'].map(s =>
                                 document.querySelector(s).getBoundingClientRect().bottom + scrollY)""")
                             self.assertLessEqual(max(bottoms), 900, "the first screen has the answer and a picture")
+                        else:
+                            tops = self.browser.run("""return ['.panel', '#controls', '.panel:nth-child(2)'].map(s =>
+                                document.querySelector(s).getBoundingClientRect().top)""")
+                            self.assertEqual(tops, sorted(tops), "the controls follow the first chart")
                         self.picture(f"{number}-{size}-{scheme}-today")
                         load = [own for own in self.sliders() if own["id"] in ("load", "spot-storm")][0]
                         self.slide(load["id"], load["stops"][-1]["label"])

@@ -12,6 +12,9 @@ h1 { font-size: 1.35rem; }
 .compact td, .compact th { padding-top: 0.18rem; padding-bottom: 0.18rem; }
 .compact { width: 100%; font-size: 0.86rem; }
 h2 { margin: 1.1rem 0 0.2rem; font-size: 1.05rem; }
+.compact .bar { min-width: 4rem; width: 14%; }
+.bar svg { display: block; width: 100%; height: 0.7rem; }
+.bar rect { fill: var(--link); }
 ";
 
 /// The page of a fleet. `command` is the command line that repeats it.
@@ -111,6 +114,7 @@ fn clusters(page: &mut Html, summary: &FleetSummary) {
         ("cluster", false),
         ("account", false),
         ("policy", false),
+        ("chart", false),
         ("per month", true),
         ("net", true),
         ("alone", true),
@@ -135,6 +139,10 @@ fn cluster_row(page: &mut Html, cluster: &ClusterRow, (currency, largest): (&str
     let link = text(&link(&cluster.name));
     page.raw(&format!("<tr><td><a href=\"{link}/report.html\">{name}</a></td>"));
     page.raw(&format!("<td>{}</td><td>{}</td>", text(&cluster.account), text(&cluster.policy)));
+    // Costs are positive, and a bar of the largest cost is as wide as its cell.
+    let width = if largest > 0.0 { 100.0 * (cluster.per_month / largest).clamp(0.0, 1.0) } else { 0.0 };
+    let bar = format!("<rect width=\"{width:.1}%\" height=\"100%\"/>");
+    page.raw(&format!("<td class=\"bar\"><svg aria-hidden=\"true\">{bar}</svg></td>"));
     let objectives = match cluster.objectives {
         0 => String::new(),
         all => format!("{} of {all}", cluster.objectives_met),
