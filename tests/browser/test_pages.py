@@ -137,6 +137,16 @@ class Pages(unittest.TestCase):
             return f"{pages} pages" if pages > 6 else None
         self.assertEqual(self.collect(too_long, unfolded=False), {})
 
+    def test_paper_shows_whole_lines_of_code(self):
+        script = "return [...document.querySelectorAll('pre')].filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent)"
+
+        def cut(page):
+            self.browser.paper(True)
+            found = self.browser.run(script)
+            self.browser.paper(False)
+            return found
+        self.assertEqual(self.collect(cut), {})
+
     def test_colour_blind_readers_distinguish_marks_of_a_key(self):
         compared = 0
 

@@ -12,7 +12,7 @@ h1 { font-size: 1.35rem; }
 .compact td, .compact th { padding-top: 0.18rem; padding-bottom: 0.18rem; }
 .compact { width: 100%; font-size: 0.86rem; }
 h2 { margin: 1.1rem 0 0.2rem; font-size: 1.05rem; }
-.compact .bar { min-width: 4rem; width: 14%; }
+.compact .bar { min-width: 4rem; width: 14%; vertical-align: middle; }
 .bar svg { display: block; width: 100%; height: 0.7rem; }
 .bar rect { fill: var(--link); }
 ";

@@ -26,6 +26,7 @@ svg .grid { stroke: var(--line); }
 .curves figure { margin: 0; min-width: 0; max-width: 36rem; }
 .lines td:last-child { white-space: normal; min-width: 16rem; }
 pre.diff { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 0.5rem 0.75rem; overflow-x: auto; }
+@media print { pre.diff { white-space: pre-wrap; overflow-wrap: anywhere; } }
 @media (max-width: 640px) {
   td:first-child { white-space: normal; }
   .lines thead { display: none; }
