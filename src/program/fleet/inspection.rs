@@ -1,5 +1,6 @@
 //! A fleet before it runs: its clusters with the contents of their scenarios, and warnings.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use nodecast_fleet::{LoadedCluster, LoadedFleet, Overrides, load};
@@ -24,7 +25,7 @@ pub struct FleetInspection {
     pub duration_seconds: f64,
     /// The seed.
     pub seed: u64,
-    /// Number of accounts.
+    /// Number of accounts that have clusters, as in the answer of a run.
     pub accounts: usize,
     /// Number of Savings Plans.
     pub savings_plans: usize,
@@ -85,7 +86,7 @@ fn inspection(fleet: &LoadedFleet, clusters: Vec<ClusterInspection>) -> FleetIns
         start: fleet.start.to_string(),
         duration_seconds: fleet.clusters[0].scenario.duration.as_secs_f64(),
         seed: fleet.seed,
-        accounts: fleet.fleet.accounts.len(),
+        accounts: clusters.iter().map(|cluster| &cluster.account).collect::<BTreeSet<_>>().len(),
         savings_plans: fleet.fleet.plans.len(),
         reserved_instances: fleet.fleet.reserved.len(),
         quotas: fleet.fleet.quotas.len(),
