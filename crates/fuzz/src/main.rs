@@ -38,6 +38,9 @@ struct Arguments {
     /// How many inputs each of them reads
     #[arg(long, default_value_t = 10_000)]
     executions: u64,
+    /// CPU minutes of each reader, instead of a number of inputs
+    #[arg(long, conflicts_with = "executions")]
+    cpu_minutes: Option<f64>,
     /// The number of the first: one number and one seed mean one input
     #[arg(long, default_value_t = 0)]
     first: u64,
@@ -67,6 +70,8 @@ struct Tally {
     longest: AtomicU64,
     /// Microseconds of CPU time of all.
     together: AtomicU64,
+    /// Inputs read.
+    executions: AtomicU64,
     /// What was wrong, each once.
     faults: Mutex<BTreeSet<String>>,
 }
@@ -110,16 +115,22 @@ fn run(target: &Target, arguments: &Arguments) -> (String, BTreeSet<String>) {
         );
     }
     let next = AtomicU64::new(0);
+    let jobs = arguments.jobs.max(1);
+    let executions = if arguments.cpu_minutes.is_some() { u64::MAX } else { arguments.executions };
+    let micros_of_thread = arguments.cpu_minutes.map_or(u64::MAX, |minutes| (minutes * 6e7) as u64 / jobs);
     std::thread::scope(|scope| {
-        for _ in 0..arguments.jobs.max(1) {
+        for _ in 0..jobs {
             scope.spawn(|| {
                 let Ok(folder) = tempfile::tempdir() else { return };
                 let begun = cpu_micros();
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= arguments.executions {
+                    // The clock costs as much as an input of the fastest reader.
+                    let is_late = || cpu_micros().saturating_sub(begun) >= micros_of_thread;
+                    if number >= executions || number % 16 == 0 && is_late() {
                         break;
                     }
+                    tally.executions.fetch_add(1, Ordering::Relaxed);
                     let number = arguments.first.saturating_add(number);
                     let mut random = Random::new(arguments.seed, number);
                     let seed = &seeds[random.below(seeds.len())];
@@ -132,13 +143,14 @@ fn run(target: &Target, arguments: &Arguments) -> (String, BTreeSet<String>) {
     });
     let (taken, longest, together) =
         (tally.taken.into_inner(), tally.longest.into_inner(), tally.together.into_inner());
+    let executions = tally.executions.into_inner();
     let row = format!(
         "| `{}` | {} | {} | {:.1} % | {:.0} | {:.0} ms | {} |",
         target.name,
         seeds.len(),
-        arguments.executions,
-        taken as f64 * 100.0 / arguments.executions.max(1) as f64,
-        arguments.executions as f64 * 1e6 / together.max(1) as f64,
+        executions,
+        taken as f64 * 100.0 / executions.max(1) as f64,
+        executions as f64 * 1e6 / together.max(1) as f64,
         longest as f64 / 1e3,
         tally.faults.lock().unwrap_or_else(PoisonError::into_inner).len()
     );
