@@ -2,6 +2,7 @@
 
 use super::search::Sample;
 use crate::figures::find;
+use crate::levels::{difference, level};
 use crate::points::{Objective, Point};
 use crate::report::format::{POD_MINUTES, objective};
 use crate::statistics::{Paired, mean};
@@ -18,7 +19,7 @@ pub enum Limit {
         /// The share of runs that have to keep it, 0 to 1.
         share: f64,
     },
-    /// On average no more than today.
+    /// No more than today, by the statistic over seeds that stands for the figure: of waits the median, else the mean.
     AsToday {
         /// Its name for people.
         name: String,
@@ -144,11 +145,16 @@ pub fn strain(limit: &Limit, place: usize, (today, item): (&[&Sample], &[&Sample
             let allowed = misses(count, *share, slack).max(missed(today));
             ((missed(item) - allowed) / count).max(0.0)
         }
-        Limit::AsToday { slack: least, share, .. } => {
-            let mean = |samples: &[&Sample]| samples.iter().filter_map(measure).sum::<f64>() / count;
-            let (before, after) = (mean(today), mean(item));
+        Limit::AsToday { figure, slack: least, share, .. } => {
+            let values = |samples: &[&Sample]| -> Vec<f64> {
+                samples.iter().map(|sample| measure(sample).unwrap_or_default()).collect()
+            };
+            let (today, item) = (values(today), values(item));
+            let Some((_, figure)) = find(figure) else { return 0.0 };
+            let before = level(figure, &today).map_or(0.0, |level| level.centre());
+            let change = difference(figure, &today, &item).map_or(0.0, |paired| paired.difference.centre());
             let allowed = least.max(share * before) * slack;
-            let beyond = after - before - allowed;
+            let beyond = change - allowed;
             if beyond > 1e-9 { beyond / allowed.max(before).max(1e-6) } else { 0.0 }
         }
     }
@@ -266,6 +272,19 @@ mod tests {
         let told = |objective: &str, missing| missing_more(&runs(0.0, objective), &runs(missing, objective));
         assert!(told("pending_p99", 4_800.0).is_some_and(|text| text.contains("missing replicas rise to 4,800")));
         assert_eq!((told("pending_p99", 3.0), told("at_zero", 4_800.0)), (None, None));
+    }
+
+    /// A boot fails in the last of them.
+    #[test]
+    fn one_failed_boot_breaks_no_wait_limit() {
+        let today = [40.0, 44.0, 48.0, 52.0, 56.0, 60.0];
+        let mut later = today.map(|wait| wait + 2.0);
+        later[5] = 1_100.0;
+        for (figure, is_beyond) in [("ready_p99", false), ("message_wait", false), ("unavailable_pod_minutes", true)] {
+            let limit = Limit::AsToday { name: figure.into(), figure, slack: 5.0, share: 0.1 };
+            assert_eq!(strained(&limit, &today, &later), is_beyond, "{figure}");
+            assert!(strained(&limit, &today, &today.map(|wait| wait + 11.0)), "{figure}");
+        }
     }
 
     #[test]
