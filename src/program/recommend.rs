@@ -7,6 +7,7 @@ mod lines;
 mod simulated;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rayon::prelude::*;
@@ -248,7 +249,7 @@ impl Recommend {
     fn found<'p>(
         &'p self,
         problem: &'p Simulated<'p>,
-        region: &Region,
+        region: &Arc<Region>,
         effort: Effort<'static>,
         has_second: bool,
     ) -> Result<SearchResult<'p>, Failure> {
@@ -269,7 +270,7 @@ impl Recommend {
     fn sought<'p>(
         &'p self,
         problem: &'p Simulated<'p>,
-        region: &Region,
+        region: &Arc<Region>,
         effort: Effort<'static>,
     ) -> Result<SearchResult<'p>, Failure> {
         let mut search = Search::new(problem, effort);
@@ -281,7 +282,7 @@ impl Recommend {
     fn confirmed<'p>(
         &'p self,
         problem: &'p Simulated<'p>,
-        region: &Region,
+        region: &Arc<Region>,
         (mut search, best): (Search<'p, Simulated<'p>>, Choice),
     ) -> Result<SearchResult<'p>, Failure> {
         let mut best = search.thinned_out(best)?;
@@ -303,7 +304,12 @@ impl Recommend {
     }
 
     /// What may be changed, before anything of it is tried.
-    fn levers(&self, region: &Region, first: &Outcome, today: &Point) -> Result<(Vec<Lever>, Vec<Exclusion>), Failure> {
+    fn levers(
+        &self,
+        region: &Arc<Region>,
+        first: &Outcome,
+        today: &Point,
+    ) -> Result<(Vec<Lever>, Vec<Exclusion>), Failure> {
         let policy = self.scenario.for_policy(Some(&self.policy))?;
         let summary = Summary::from_outcome(first);
         let by_workload =
@@ -337,7 +343,7 @@ impl Recommend {
     }
 
     /// The nodes that a scenario may launch.
-    fn reaches(&self, scenario: &Scenario, region: &Region) -> Option<Reaches> {
+    fn reaches(&self, scenario: &Scenario, region: &Arc<Region>) -> Option<Reaches> {
         scenario.for_policy(Some(&self.policy)).ok().map(|policy| Reaches::new(scenario, policy, region))
     }
 
@@ -388,7 +394,7 @@ impl Recommend {
         &self,
         levers: &mut Vec<Lever>,
         excluded: &mut Vec<Exclusion>,
-        (region, threads): (&Region, Option<u16>),
+        (region, threads): (&Arc<Region>, Option<u16>),
     ) -> Result<Caveats, Failure> {
         self.exclude(levers, excluded, (region, threads))?;
         let catalog = self.prices.catalog();
@@ -431,7 +437,7 @@ impl Recommend {
         &self,
         levers: &mut Vec<Lever>,
         excluded: &mut Vec<Exclusion>,
-        (region, threads): (&Region, Option<u16>),
+        (region, threads): (&Arc<Region>, Option<u16>),
     ) -> Result<(), Failure> {
         let requires = self.requirements();
         let Some(today) = self.reaches(&self.scenario, region) else { return Ok(()) };
@@ -448,7 +454,7 @@ impl Recommend {
     /// Works out commitments against the hours of what was chosen, and tries them.
     fn commit(
         &self,
-        region: &Region,
+        region: &Arc<Region>,
         problem: &Simulated<'_>,
         search: &mut Search<'_, Simulated<'_>>,
         best: &mut Choice,

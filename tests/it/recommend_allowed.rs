@@ -1,6 +1,7 @@
 //! No lever of `nodecast recommend` launches what a flag or a NodePool excludes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use nodecast::catalog::{Catalog, InstanceFacts, Region};
 use nodecast::domain::{NodePool, well_known};
@@ -108,7 +109,7 @@ fn with(place: &Place, setting: &Setting) -> Option<Scenario> {
 }
 
 /// What a lever may set, and what was excluded, under flags.
-fn found(place: &Place, region: &Region, kinds: &[Kind], ruled_out: &[Kind]) -> (Vec<Lever>, Vec<Exclusion>) {
+fn found(place: &Place, region: &Arc<Region>, kinds: &[Kind], ruled_out: &[Kind]) -> (Vec<Lever>, Vec<Exclusion>) {
     let scenario = with(place, &Setting::new()).unwrap();
     let policy = scenario.for_policy(None).unwrap();
     let catalog = Catalog::embedded().unwrap();

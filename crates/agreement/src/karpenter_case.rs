@@ -279,15 +279,14 @@ fn read_type(this_value: &Value, optional: &[Symbol]) -> Result<InstanceType, St
     allocatable.subtract(&resources(&this_value["overhead"])?);
     let mut instance_type = InstanceType {
         name,
-        requirements: labels(&this_value["labels"])
-            .iter()
-            .map(|(key, value)| Requirement::equals(key, value))
-            .collect(),
+        requirements: Arc::new(
+            labels(&this_value["labels"]).iter().map(|(key, value)| Requirement::equals(key, value)).collect(),
+        ),
         capacity,
         allocatable,
         offerings: list(this_value, "offerings")?.iter().map(read_offering).collect::<Result<_, _>>()?,
     };
-    let stated = &mut instance_type.requirements;
+    let stated = Arc::make_mut(&mut instance_type.requirements);
     for &key in optional.iter().chain([&well_known::WINDOWS_BUILD]) {
         if stated.get(key).is_none() {
             stated.add(Requirement::new(key, Operator::DoesNotExist, []));
@@ -329,9 +328,10 @@ fn state_offerings(instance_type: &mut InstanceType) {
     );
     let ids = offerings.iter().filter_map(|offering| offering.reservation.map(|reservation| reservation.id));
     let ids = Requirement::new(well_known::CAPACITY_RESERVATION_ID, Operator::In, ids);
+    let requirements = Arc::make_mut(&mut instance_type.requirements);
     for requirement in [zones, kinds, ids] {
-        instance_type.requirements.remove(requirement.key);
-        instance_type.requirements.add(requirement);
+        requirements.remove(requirement.key);
+        requirements.add(requirement);
     }
 }
 

@@ -16,9 +16,12 @@ mod pools;
 mod real_node;
 mod releases;
 mod reservations;
+mod shared;
 mod user_data;
 mod volumes;
 mod zone_ids;
+
+use std::sync::Arc;
 
 use crate::release::Behaviour;
 use nodecast_model::catalog::Region;
@@ -53,8 +56,8 @@ pub use zone_ids::{ways_of_pod, zone_id_doubt};
 pub struct InstanceType {
     /// Name, for example `m5.large`.
     pub name: Symbol,
-    /// The values that each label of its nodes can take; an absent attribute is a `DoesNotExist` requirement.
-    pub requirements: Requirements,
+    /// The values that each label of its nodes can take; an absent attribute is a `DoesNotExist` requirement. Copies share them.
+    pub requirements: Arc<Requirements>,
     /// What a node has, `pods` included.
     pub capacity: Resources,
     /// What a node offers to pods: capacity less what the kubelet, the system and the eviction threshold keep.
@@ -164,7 +167,7 @@ pub fn instance_types_priced_by(
             }
             InstanceType {
                 name: entry.facts.name,
-                requirements,
+                requirements: Arc::new(requirements),
                 capacity: node.capacity,
                 allocatable: node.allocatable,
                 offerings,

@@ -16,6 +16,8 @@ pub use question::{Inventory, NamedPod, NodeWithPods, PackingQuestion, Setting};
 pub(crate) use question::{LAST, last_heard_of};
 pub use setup::KarpenterSetup;
 
+use std::sync::Arc;
+
 use nodecast_karpenter::bin_packing::Effort;
 use nodecast_karpenter::disruption::{ClusterView, PodBudget, PodView};
 use nodecast_karpenter::instance_types::{InstanceType, lay_overlays, types_of_pools};
@@ -102,7 +104,7 @@ impl<'q> SinglePass<'q> {
         placed.sort_unstable();
         let every: Vec<usize> = (0..self.question.node_pools.len()).collect();
         // Releases that read another region's price list, and all that compare other prices of bare metal, pay what is billed here.
-        let billed = self.question.region.compared_as_billed();
+        let billed = self.question.region.compared_as_billed().map(Arc::new);
         let elsewhere = self.question.price_list.name != self.question.region.name;
         // Overlays change what is compared and not what is billed; what they add to nodes is there.
         let overlaid = self.question.node_overlays.iter().any(|node_overlay| node_overlay.price.is_some());

@@ -11,6 +11,7 @@ mod of_levers;
 mod requests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -133,7 +134,7 @@ pub struct Basis<'b> {
     /// The policy.
     pub policy: &'b PolicyVariant,
     /// The region's prices.
-    pub region: &'b Region,
+    pub region: &'b Arc<Region>,
     /// How today goes, with the first seed.
     pub outcome: &'b Outcome,
     /// What nodes cost there, by NodePool or node group.

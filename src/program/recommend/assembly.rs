@@ -1,6 +1,7 @@
 //! The answer, put together from the search and its verdict.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::{CHANGES_MAX, Failure, LEAST_SAVING, Recommend, Request, SearchResult, Simulated, WORTH};
 use crate::catalog::{Catalog, Region};
@@ -32,7 +33,7 @@ pub(super) struct Assembly<'a> {
     pub(super) problem: &'a Simulated<'a>,
     pub(super) found: &'a SearchResult<'a>,
     pub(super) catalog: &'a Catalog,
-    pub(super) region: &'a Region,
+    pub(super) region: &'a Arc<Region>,
     /// Today's setting with the first seed.
     pub(super) first: &'a Point,
     /// The largest lines of today's bill, with the levers that concern each.

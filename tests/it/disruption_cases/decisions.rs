@@ -1,5 +1,7 @@
 //! What consolidation of nodes comes to: nothing, deletion, or one cheaper node (F).
 
+use std::sync::Arc;
+
 use nodecast::domain::volumes::{PersistentVolume, PersistentVolumeClaim};
 use nodecast::domain::{HourlyRate, Symbol, well_known};
 use nodecast_karpenter::disruption::{Decision, Failure, Method, NoOp};
@@ -292,9 +294,10 @@ fn reserve(lab: &mut Lab, kind: &str, id: &str, free: u32, price: i64) {
         nodecast::domain::requirements::Operator::In,
         kinds,
     );
+    let requirements = Arc::make_mut(&mut kind.requirements);
     for requirement in [ids, kinds] {
-        kind.requirements.remove(requirement.key);
-        kind.requirements.add(requirement);
+        requirements.remove(requirement.key);
+        requirements.add(requirement);
     }
 }
 

@@ -1,5 +1,7 @@
 //! Where a type can be had at what price.
 
+use std::sync::Arc;
+
 use super::releases;
 use super::{InstanceType, Offering};
 use nodecast_model::catalog::{Region, RegionType};
@@ -81,7 +83,7 @@ pub fn refresh_offerings(
             refresh_offering(entry.name, offering, &state);
         }
         if !releases::has_fixed_places(version) {
-            narrow_to_available(&mut entry.requirements, &entry.offerings, version);
+            narrow_to_available(Arc::make_mut(&mut entry.requirements), &entry.offerings, version);
         }
     }
 }

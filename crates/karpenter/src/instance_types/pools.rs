@@ -1,7 +1,9 @@
 //! The NodePools of a cluster as a release sees them: completed by its webhook, with their node classes and instance types.
 
 use super::releases::default_requirements;
-use super::{InstanceType, ProviderSettings, instance_types_priced_by, labels};
+use std::sync::Arc;
+
+use super::{InstanceType, ProviderSettings, labels, shared};
 use crate::release::apply_api;
 use nodecast_model::auto_mode::{self, Refusal};
 use nodecast_model::catalog::Region;
@@ -32,17 +34,18 @@ pub fn complete_classes(mut classes: Vec<NodeClass>, pools: &[NodePool], zones: 
     classes
 }
 
-/// The instance types of each pool, by [`instance_types_priced_by`]; none for a pool whose node class is missing.
+/// The instance types of each pool, by [`instance_types_priced_by`](super::instance_types_priced_by); none for a pool whose node class is
+/// missing. Those of a region, a node class, and a release are made once and kept with the region.
 pub fn types_of_pools(
-    price_list: &Region,
-    region: &Region,
+    price_list: &Arc<Region>,
+    region: &Arc<Region>,
     classes: &[NodeClass],
     pools: &[NodePool],
     settings: ProviderSettings,
 ) -> Vec<Vec<InstanceType>> {
     let types_of = |pool: &NodePool| {
         let class = classes.iter().find(|class| class.name == pool.node_class);
-        class.map_or_else(Vec::new, |class| instance_types_priced_by(price_list, region, class, pool, settings))
+        class.map_or_else(Vec::new, |class| shared::instance_types(price_list, region, class, pool, settings))
     };
     pools.iter().map(types_of).collect()
 }

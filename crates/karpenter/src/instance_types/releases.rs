@@ -53,6 +53,11 @@ impl Filter {
         Self { behaviour, opinionated }
     }
 
+    /// Whether it leaves out old types for its pool.
+    pub(super) const fn opinionated(&self) -> bool {
+        self.opinionated
+    }
+
     /// Source: AWS provider v1.13 `pkg/providers/instancetype/instancetype.go`; v0.4.1 and v0.6.3
     /// `pkg/cloudprovider/aws/instancetypes.go`; v0.16.0 and v0.18.1 `pkg/cloudprovider/aws/instancetypes.go` and
     /// `cloudprovider.go`.

@@ -3,6 +3,8 @@
 //! Source: AWS provider v1.13 `pkg/providers/capacityreservation`, `pkg/providers/instancetype/offering/offering.go`,
 //! `pkg/apis/v1/ec2nodeclass.go`.
 
+use std::sync::Arc;
+
 use super::{InstanceType, Offering, Reservation};
 use nodecast_model::domain::node_pool::ReservationTerm;
 use nodecast_model::domain::requirements::Operator;
@@ -83,8 +85,9 @@ fn state_also(entry: &mut InstanceType, key: Symbol, value: Symbol) {
     let mut values: Vec<Symbol> =
         known.map(|requirement| requirement.values.iter().copied().collect()).unwrap_or_default();
     values.push(value);
-    entry.requirements.remove(key);
-    entry.requirements.add(Requirement::new(key, Operator::In, values));
+    let requirements = Arc::make_mut(&mut entry.requirements);
+    requirements.remove(key);
+    requirements.add(Requirement::new(key, Operator::In, values));
 }
 
 /// The keys of labels that only nodes in a reservation have.

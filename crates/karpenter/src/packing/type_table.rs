@@ -155,7 +155,7 @@ impl<'a> TypeTable<'a> {
         let mut stated: FxHashMap<Symbol, Vec<(RequirementId, Bits)>> = FxHashMap::default();
         let mut slots: FxHashMap<RequirementId, usize> = FxHashMap::default();
         for (index, instance_type) in types.iter().enumerate() {
-            for requirement in &instance_type.requirements {
+            for requirement in instance_type.requirements.iter() {
                 let id = table.intern_requirement(requirement);
                 let list = stated.entry(requirement.key).or_default();
                 let slot = *slots.entry(id).or_insert_with(|| {

@@ -1,5 +1,7 @@
 //! Hand-made instance types and claims for the tests of this room.
 
+use std::sync::Arc;
+
 use super::{Choice, LaunchRequest, LaunchView, SelectionError, select};
 use crate::instance_types::{InstanceType, Offering, Reservation};
 use crate::packing::MinValuesPolicy;
@@ -19,7 +21,7 @@ pub(super) fn shape(name: &str, vcpus: i64) -> Shape {
     let name = Symbol::new(name);
     Shape(InstanceType {
         name,
-        requirements: [Requirement::equals(well_known::INSTANCE_TYPE, name)].into_iter().collect(),
+        requirements: Arc::new([Requirement::equals(well_known::INSTANCE_TYPE, name)].into_iter().collect()),
         allocatable: capacity.clone(),
         capacity,
         offerings: Vec::new(),

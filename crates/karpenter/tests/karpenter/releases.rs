@@ -1,6 +1,8 @@
 //! Scheduling passes of neighbouring releases: rules of docs/karpenter-releases.md that `tests/it/karpenter_releases.rs` lists as
 //! shown here.
 
+use std::sync::Arc;
+
 use nodecast_karpenter::instance_types::{InstanceType, ProviderSettings, instance_types};
 use nodecast_karpenter::packing::{DefaultSpread, PreferencePolicy, takes_on_in};
 use nodecast_model::domain::requirements::{Operator, Requirement};
@@ -283,8 +285,9 @@ fn with_gpu_daemon(karpenter: &str, selector: serde_json::Value) -> World {
     let gpus = Requirement::equals(well_known::INSTANCE_GPU_NAME, Symbol::new("t4"));
     for cpu in [4, 8] {
         let mut instance_type = instance_type(&format!("gpu-{cpu}"), cpu, cpu * 4, "amd64");
-        instance_type.requirements.remove(well_known::INSTANCE_GPU_NAME);
-        instance_type.requirements.add(gpus.clone());
+        let labels = Arc::make_mut(&mut instance_type.requirements);
+        labels.remove(well_known::INSTANCE_GPU_NAME);
+        labels.add(gpus.clone());
         instance_type.offerings.iter_mut().for_each(|offering| offering.price = offering.price + offering.price);
         world.types.push(instance_type);
     }

@@ -1,6 +1,8 @@
 //! One region: its zones, the types they offer, and the prices.
 
-use std::sync::Arc;
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 
@@ -30,6 +32,31 @@ pub struct Region {
     /// The level of its Spot prices, where it was measured.
     pub spot_level: Option<SpotLevel>,
     by_name: FxHashMap<Symbol, u32>,
+    derived: DerivedFacts,
+}
+
+/// Facts that another crate derives from a region and keeps with it. A copy of the region starts without them, because it may be changed.
+#[derive(Default)]
+struct DerivedFacts(OnceLock<Box<dyn Any + Send + Sync>>);
+
+impl Clone for DerivedFacts {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+/// They follow from the rest of the region.
+impl PartialEq for DerivedFacts {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+/// Equal regions read equal, whatever was derived from them.
+impl fmt::Debug for DerivedFacts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DerivedFacts")
+    }
 }
 
 /// An availability zone.
@@ -97,7 +124,14 @@ impl Region {
             network: None,
             spot_level: None,
             by_name,
+            derived: DerivedFacts::default(),
         }
+    }
+
+    /// Facts that another crate derives and keeps with a shared region, which does not change; empty at first. `None` if facts of another
+    /// type are kept.
+    pub fn derived<T: Any + Default + Send + Sync>(self: &Arc<Self>) -> Option<&T> {
+        self.derived.0.get_or_init(|| Box::<T>::default()).downcast_ref()
     }
 
     /// A region with zones of these names, which are told apart by name alone.

@@ -6,8 +6,9 @@
 //! Must not decide which levers exist or which of them save.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use nodecast_karpenter::instance_types::{complete_classes, complete_pools, instance_types};
+use nodecast_karpenter::instance_types::{complete_classes, complete_pools, types_of_pools};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -57,7 +58,7 @@ pub struct Reaches {
 
 impl Reaches {
     /// The nodes that `policy` may launch in `region`.
-    pub fn new(scenario: &Scenario, policy: &PolicyVariant, region: &Region) -> Self {
+    pub fn new(scenario: &Scenario, policy: &PolicyVariant, region: &Arc<Region>) -> Self {
         let pools = policy.manifests.node_pools.iter().filter(|_| policy.autoscaler.is_karpenter());
         let groups = policy.manifests.node_groups.iter().map(|group| {
             let types = group.instance_types.iter().filter_map(|name| region.instance_type(*name));
@@ -82,19 +83,19 @@ impl Reaches {
 }
 
 /// Values of guarded labels (`GUARDED`) that nodes of a pool may have.
-fn of_pool(scenario: &Scenario, policy: &PolicyVariant, region: &Region, pool: &NodePool) -> Reach {
+fn of_pool(scenario: &Scenario, policy: &PolicyVariant, region: &Arc<Region>, pool: &NodePool) -> Reach {
     let mut pools = [pool.clone()];
     complete_pools(policy.versions.karpenter, &mut pools);
     let [pool] = &pools;
     let classes: Vec<NodeClass> =
         policy.manifests.node_classes.iter().filter(|class| class.name == pool.node_class).cloned().collect();
     let classes = complete_classes(classes, &pools, &scenario.zones);
-    let Some(class) = classes.first() else { return Reach::default() };
     let mut wanted = Requirements::from_labels(&pool.labels);
     pool.requirements.iter().for_each(|required| wanted.add(required.clone()));
     let admits = |label: Symbol, value: Symbol| wanted.get(label).is_none_or(|required| required.has(value));
     let mut reach = Reach::default();
-    for entry in instance_types(region, class, pool, policy.provider_settings()) {
+    let types = types_of_pools(region, region, &classes, &pools, policy.provider_settings());
+    for entry in types.into_iter().flatten() {
         if entry.requirements.intersects(&wanted).is_err() {
             continue;
         }
@@ -323,7 +324,7 @@ fn requirement(key: Symbol, term: &Value) -> Option<Requirement> {
 
 /// Workloads whose pods must not be interrupted and may be on Spot, by `Kind namespace/name`: StatefulSets, and pods that are not to be
 /// disrupted.
-pub fn fragile_on_spot(scenario: &Scenario, policy: &PolicyVariant, region: &Region) -> BTreeSet<String> {
+pub fn fragile_on_spot(scenario: &Scenario, policy: &PolicyVariant, region: &Arc<Region>) -> BTreeSet<String> {
     let manifests = &policy.manifests;
     let stays =
         |pod: &PodSpec| pod.annotations.get(well_known::DO_NOT_DISRUPT).is_some_and(|value| value.as_str() == "true");

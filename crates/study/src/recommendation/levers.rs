@@ -190,7 +190,7 @@ pub struct BaselineFacts<'k> {
     /// The policy that is to become cheaper.
     pub policy: &'k PolicyVariant,
     /// The region's prices.
-    pub region: &'k crate::catalog::Region,
+    pub region: &'k std::sync::Arc<crate::catalog::Region>,
     /// What nodes cost, by NodePool or node group.
     pub by_origin: &'k BTreeMap<String, f64>,
     /// What workloads cost, by namespace and name.

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use super::{RequirementTable, ResourceTable, TypeQuery, TypeTable, bits, levels};
 use crate::instance_types::{InstanceType, Offering};
 use nodecast_model::domain::symbol::{Symbol, well_known};
@@ -16,7 +18,7 @@ fn instance_type(index: i64) -> InstanceType {
     };
     InstanceType {
         name: Symbol::new(&format!("t{index}")),
-        requirements: Requirements::new(),
+        requirements: Arc::default(),
         allocatable: capacity.clone(),
         capacity,
         offerings: vec![offering],

@@ -1,5 +1,7 @@
 //! What plans cost, and what they could not cost less than.
 
+use std::sync::Arc;
+
 use std::path::Path;
 
 use nodecast_karpenter::bin_packing::Effort;
@@ -201,8 +203,9 @@ fn world_of_two_pools() -> World {
     for instance_type in world.types.clone() {
         let mut dear = instance_type.clone();
         dear.name = Symbol::new(&format!("dear-{}", instance_type.name));
-        dear.requirements.remove(well_known::INSTANCE_TYPE);
-        dear.requirements.add(Requirement::equals(well_known::INSTANCE_TYPE, dear.name));
+        let labels = Arc::make_mut(&mut dear.requirements);
+        labels.remove(well_known::INSTANCE_TYPE);
+        labels.add(Requirement::equals(well_known::INSTANCE_TYPE, dear.name));
         for offering in &mut dear.offerings {
             offering.price = HourlyRate::from_nanos(offering.price.as_nanos() * 3);
         }

@@ -1,5 +1,7 @@
 //! Requirements and labels: what a pod may ask for, and what the node then looks like.
 
+use std::sync::Arc;
+
 use nodecast_karpenter::packing::{LeftOut, takes_on};
 use nodecast_model::domain::requirements::{Operator, Requirement};
 use nodecast_model::domain::symbol::{Symbol, well_known};
@@ -197,8 +199,9 @@ fn partially_defined_label_selects_or_excludes_types() {
         let mut world = World::new();
         let instance_type =
             world.types.iter_mut().find(|instance_type| instance_type.name.as_str() == "amd64-16").unwrap();
-        instance_type.requirements.remove(well_known::INSTANCE_GPU_NAME);
-        instance_type.requirements.add(Requirement::equals(well_known::INSTANCE_GPU_NAME, Symbol::new("t4")));
+        let labels = Arc::make_mut(&mut instance_type.requirements);
+        labels.remove(well_known::INSTANCE_GPU_NAME);
+        labels.add(Requirement::equals(well_known::INSTANCE_GPU_NAME, Symbol::new("t4")));
         world.pod("p", json!({"affinity": required(gpu, operator, values)}));
         assert_eq!(world.ask().types(), [first], "{operator}");
     }

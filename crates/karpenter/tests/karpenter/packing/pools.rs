@@ -1,5 +1,7 @@
 //! Pools: weights, taints, limits, preferences, daemons, `minValues`, reservations.
 
+use std::sync::Arc;
+
 use nodecast_karpenter::instance_types::{Offering, Reservation};
 use nodecast_karpenter::packing::{MinValuesPolicy, PreferencePolicy, ReservedMode, Unschedulable};
 use nodecast_model::domain::requirements::{Operator, Requirement};
@@ -311,11 +313,12 @@ fn with_reservations() -> World {
             reservation: Some(Reservation { id, free: 1, block_ends: None }),
             overlay: None,
         });
-        instance_type.requirements.remove(well_known::CAPACITY_RESERVATION_ID);
-        instance_type.requirements.add(Requirement::equals(well_known::CAPACITY_RESERVATION_ID, id));
-        instance_type.requirements.remove(well_known::CAPACITY_TYPE);
+        let labels = Arc::make_mut(&mut instance_type.requirements);
+        labels.remove(well_known::CAPACITY_RESERVATION_ID);
+        labels.add(Requirement::equals(well_known::CAPACITY_RESERVATION_ID, id));
+        labels.remove(well_known::CAPACITY_TYPE);
         let kinds = ["spot", "on-demand", "reserved"].map(Symbol::new);
-        instance_type.requirements.add(Requirement::new(well_known::CAPACITY_TYPE, Operator::In, kinds));
+        labels.add(Requirement::new(well_known::CAPACITY_TYPE, Operator::In, kinds));
     }
     world
 }

@@ -1,5 +1,7 @@
 //! Instance types of a made-up provider in three zones.
 
+use std::sync::Arc;
+
 use nodecast_karpenter::instance_types::{InstanceType, Offering};
 use nodecast_model::domain::requirements::{Operator, Requirement};
 use nodecast_model::domain::symbol::well_known;
@@ -45,7 +47,7 @@ pub fn instance_type(name: &str, cpu: i64, gib: i64, arch: &str) -> InstanceType
     ];
     InstanceType {
         name: Symbol::new(name),
-        requirements: requirements.into_iter().collect(),
+        requirements: Arc::new(requirements.into_iter().collect()),
         capacity,
         allocatable,
         offerings,

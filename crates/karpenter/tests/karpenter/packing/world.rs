@@ -306,7 +306,7 @@ impl World {
             let (instance_type, offering) = cheapest(&self.types, claim);
             let name = format!("node-{}", self.nodes.len());
             let mut labels = claim.labels.clone();
-            for requirement in &instance_type.requirements {
+            for requirement in instance_type.requirements.iter() {
                 if requirement.operator() == Operator::In && requirement.values.len() == 1 {
                     labels.extend(&requirement.values.iter().map(|&value| (requirement.key, value)).collect());
                 }
