@@ -114,7 +114,8 @@ pub(super) fn compile<'a>(
         // As `tables_of` does it again.
         let known = tables.iter().position(|t| std::ptr::eq(t.types, view.instance_types));
         let types = known.unwrap_or_else(|| {
-            tables.push(TypeTable::new(view.instance_types, capacity_type_key(setup.karpenter), table));
+            let compiled = TypeTable::new(view.instance_types, capacity_type_key(setup.karpenter), (tables, table));
+            tables.push(compiled);
             tables.len() - 1
         });
         let requirements = pool_requirements(setup, pool);

@@ -4,6 +4,8 @@
 //! Source: Karpenter core v1.13 `pkg/controllers/provisioning/scheduling/nodeclaim.go`,
 //! `filterInstanceTypesByRequirements`: three independent criteria, the survivors meet all of them.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use super::bits::{self, Bits};
@@ -123,12 +125,14 @@ pub(super) struct MostRoom {
     of: usize,
 }
 
+type StatedLabels = FxHashMap<Symbol, Vec<(RequirementId, Bits)>>;
+
 /// Compiled instance types.
 pub(super) struct TypeTable<'a> {
     /// The types as given.
     pub(super) types: &'a [InstanceType],
     /// For each label key, the different requirements that types state, with the types stating them.
-    stated: FxHashMap<Symbol, Vec<(RequirementId, Bits)>>,
+    stated: StatedLabels,
     /// For each requirement asked about, the types that can satisfy it.
     satisfying: FxHashMap<RequirementId, Bits>,
     kinds: Vec<OfferingKind>,
@@ -150,24 +154,17 @@ pub(super) struct TypeTable<'a> {
 const UNKNOWN: u32 = u32::MAX;
 
 impl<'a> TypeTable<'a> {
-    /// Compiles `types`; `capacity_type` is the label under which the release knows the capacity type.
-    pub(super) fn new(types: &'a [InstanceType], capacity_type: Symbol, table: &mut RequirementTable) -> Self {
-        let mut stated: FxHashMap<Symbol, Vec<(RequirementId, Bits)>> = FxHashMap::default();
-        let mut slots: FxHashMap<RequirementId, usize> = FxHashMap::default();
-        for (index, instance_type) in types.iter().enumerate() {
-            for requirement in instance_type.requirements.iter() {
-                let id = table.intern_requirement(requirement);
-                let list = stated.entry(requirement.key).or_default();
-                let slot = *slots.entry(id).or_insert_with(|| {
-                    list.push((id, bits::empty(types.len())));
-                    list.len() - 1
-                });
-                bits::insert(&mut list[slot].1, index);
-            }
-        }
+    /// Compiles `types`; `capacity_type` is the label under which the release knows the capacity type. `others` were compiled before: their
+    /// types mostly have the very same labels.
+    pub(super) fn new(
+        types: &'a [InstanceType],
+        capacity_type: Symbol,
+        (others, table): (&[TypeTable<'_>], &mut RequirementTable),
+    ) -> Self {
+        let twin = others.iter().find(|other| have_same_labels(other.types, types));
         let mut compiled = Self {
             types,
-            stated,
+            stated: twin.map_or_else(|| stated(types, table), |twin| twin.stated.clone()),
             satisfying: FxHashMap::default(),
             kinds: Vec::new(),
             kind_of: Vec::with_capacity(types.len()),
@@ -449,6 +446,30 @@ impl<'a> TypeTable<'a> {
     }
 }
 
+/// For each label key, the different requirements that `types` state, with the types stating them.
+fn stated(types: &[InstanceType], table: &mut RequirementTable) -> StatedLabels {
+    let mut stated = StatedLabels::default();
+    let mut slots: FxHashMap<RequirementId, usize> = FxHashMap::default();
+    for (index, instance_type) in types.iter().enumerate() {
+        for requirement in instance_type.requirements.iter() {
+            let id = table.intern_requirement(requirement);
+            let list = stated.entry(requirement.key).or_default();
+            let slot = *slots.entry(id).or_insert_with(|| {
+                list.push((id, bits::empty(types.len())));
+                list.len() - 1
+            });
+            bits::insert(&mut list[slot].1, index);
+        }
+    }
+    stated
+}
+
+/// Whether two lists share their labels, type by type.
+fn have_same_labels(one: &[InstanceType], other: &[InstanceType]) -> bool {
+    let is_same = |(one, other): (&InstanceType, &InstanceType)| Arc::ptr_eq(&one.requirements, &other.requirements);
+    one.len() == other.len() && one.iter().zip(other).all(is_same)
+}
+
 /// Whether a type's requirement and the one asked can both hold.
 fn meets(requirement: &Requirement, asked: &Requirement) -> bool {
     let excluding = |r: &Requirement| matches!(r.operator(), Operator::NotIn | Operator::DoesNotExist);
@@ -529,7 +550,7 @@ pub fn judge_types(
     let mut resources = ResourceTable::default();
     let dense = resources.dense(requests);
     let set = table.intern(requirements);
-    let mut compiled = TypeTable::new(types, capacity_type_key(karpenter), &mut table);
+    let mut compiled = TypeTable::new(types, capacity_type_key(karpenter), (&[], &mut table));
     compiled.prepare(set, &mut table);
     compiled.prepare_resources(&resources);
     let masks = compiled.masks(set);

@@ -29,7 +29,7 @@ fn instance_type(index: i64) -> InstanceType {
 fn types_lost_pod_by_pod_match_single_step() {
     let types: Vec<InstanceType> = (0..200).map(instance_type).collect();
     let (mut table, mut resources) = (RequirementTable::new(KarpenterVersion::V1_13), ResourceTable::default());
-    let mut compiled = TypeTable::new(&types, well_known::CAPACITY_TYPE, &mut table);
+    let mut compiled = TypeTable::new(&types, well_known::CAPACITY_TYPE, (&[], &mut table));
     let set = table.intern(&Requirements::new());
     let pod = resources.dense(&Resources::cpu_memory(700, 3 << 28));
     compiled.prepare(set, &mut table);
