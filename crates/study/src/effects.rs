@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustc_hash::FxHasher;
 
 use crate::actors::Setup;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Region};
 use crate::domain::FeatureGates;
 use crate::scenario::definition::KarpenterOptions;
 use crate::scenario::manifests::Manifests;
@@ -43,7 +43,10 @@ pub fn digest(scenario: &Scenario, policy: &PolicyVariant, catalog: &Catalog) ->
         policy_variant.karpenter_options = KarpenterOptions::default();
         policy_variant.feature_gates = FeatureGates::default();
     }
-    let mut setup = Setup { scenario: &bare, policy: &policy_variant, ..resolved };
+    // The catalog has one region of each name.
+    let bare_region = |region: &Region| Arc::new(Region::new(region.name, region.currency, Vec::new(), Vec::new()));
+    let (region, price_list) = (bare_region(&resolved.region), bare_region(&resolved.price_list));
+    let mut setup = Setup { scenario: &bare, policy: &policy_variant, region, price_list, ..resolved };
     if !is_karpenter {
         setup.node_classes.clear();
     }
