@@ -211,16 +211,15 @@ pub fn candidates(view: &ClusterView<'_>, method: Method) -> Vec<Candidate> {
     survey(view, method).0
 }
 
-/// The candidates in the order of the method, and of every other node the first thing that stands against it.
+/// The candidates in the order of the method, and of every other node the first thing that stands against it; methods that take
+/// empty nodes omit nodes that are not empty.
 pub fn survey(view: &ClusterView<'_>, method: Method) -> (Vec<Candidate>, Vec<(usize, Obstacle)>) {
     Survey::default().made(view, method)
 }
 
-/// What stands against nodes whatever the method, kept from one method to the next for as long as the view is the same.
+/// What several methods have in common, kept from one method to the next for as long as the view is the same.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// For each node what no graceful method gets around.
-    graceful: Vec<Option<Obstacle>>,
     /// For each node what [`describe`] says.
     described: Vec<Option<Candidate>>,
     /// What the two methods of consolidation have in common.
@@ -256,15 +255,14 @@ impl Survey {
             self.labelled.truncate(nodes);
             self.described = (0..nodes).map(|node| self.describe(view, node)).collect();
         }
-        let first = |node| blockers(view, node, method).next().map(|first| Obstacle::from(&first));
-        let graceful = method.class() == Class::Graceful;
-        if graceful && self.graceful.len() != nodes {
-            self.graceful = (0..nodes).map(first).collect();
-        }
+        let takes_empty = matches!(method, Method::Emptiness | Method::EmptyConsolidation);
         let (mut found, mut others) = (Vec::new(), Vec::new());
         for node in 0..nodes {
-            if let Some(obstacle) = if graceful { self.graceful[node] } else { first(node) } {
-                others.push((node, obstacle));
+            if takes_empty && !balanced::is_empty(view, node) {
+                continue;
+            }
+            if let Some(first) = blockers(view, node, method).next() {
+                others.push((node, Obstacle::from(&first)));
                 continue;
             }
             let Some(candidate) = &self.described[node] else { continue };
