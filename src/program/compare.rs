@@ -17,6 +17,7 @@ use crate::experiment::presentation::{page, table};
 use crate::experiment::price_dates;
 use crate::experiment::question::Kind;
 use crate::experiment::sequential::{self, Sequential};
+use crate::experiment::statistics::confidence_per_look;
 use crate::experiment::{Cell, Point, Question, points};
 use crate::report::directory::{check_written, is_report};
 use crate::report::open_metrics::{self, Extent};
@@ -150,7 +151,7 @@ impl Compare {
         let firsts = Firsts::default();
         let most = self.question.replications;
         let looks = sequential::looks(most);
-        let confidence = sequential::confidence(looks.len());
+        let confidence = confidence_per_look(looks.len());
         let (mut points, mut done) = (Vec::new(), 0);
         let mut last = None;
         for look in looks {

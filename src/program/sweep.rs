@@ -17,6 +17,7 @@ use crate::experiment::presentation::{sweep_page, sweep_table};
 use crate::experiment::question::Kind;
 use crate::experiment::racing::Open;
 use crate::experiment::sequential;
+use crate::experiment::statistics::confidence_per_look;
 use crate::experiment::sweep::{self, sweep};
 use crate::experiment::{Cell, Point, Question, points};
 use crate::report::directory::check_written;
@@ -137,7 +138,7 @@ impl Sweep {
         let question = &self.question;
         let plan = question.plan();
         let looks = if knockout { sequential::looks(question.replications) } else { vec![question.replications] };
-        let confidence = sequential::confidence(looks.len());
+        let confidence = confidence_per_look(looks.len());
         let latency = latency(question.latency.as_deref().unwrap_or_default())?;
         let cost = cost(&self.scenarios);
         let mut open = Open::all(question);

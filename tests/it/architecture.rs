@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use self::graph::{House, Imports, circle};
 
 /// The crates of the product, lowest first. Cargo keeps their order; here they are rooms among others.
-const CRATES: [&str; 23] = [
+const CRATES: [&str; 24] = [
     "bin-packing",
     "model",
     "engine",
@@ -31,6 +31,7 @@ const CRATES: [&str; 23] = [
     "scenario",
     "sim",
     "report",
+    "points",
     "fleet",
     "study",
 ];

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::comparison::{Comparison, ObjectiveShare};
+use super::points::MET_IN;
 use super::statistics::{Estimate, share_of};
-use super::sweep::MET_IN;
 
 /// Costs that differ by less than this share of the first policy's are alike; a difference known to this share needs no more
 /// replications.

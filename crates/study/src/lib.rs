@@ -18,7 +18,6 @@ use nodecast_single_pass as single_pass;
 use nodecast_single_pass::standing;
 use nodecast_world as world;
 
-pub mod axes;
 pub mod backtest;
 pub mod baseline;
 pub mod calibration;
@@ -28,7 +27,6 @@ pub mod controls;
 pub mod deciding;
 pub mod effects;
 pub mod explanation;
-pub mod figures;
 pub mod inspection;
 pub mod levels;
 pub mod model;
@@ -40,9 +38,10 @@ pub mod racing;
 pub mod recommendation;
 pub mod rightsizing;
 pub mod sequential;
-pub mod statistics;
 pub mod sweep;
 pub mod unfinished_work;
+
+pub use nodecast_points::{axes, figures, statistics};
 
 pub use comparison::{Comparison, compare};
 pub use points::{Cell, Plan, Point, run, simulate};

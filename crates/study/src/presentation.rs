@@ -28,26 +28,11 @@ pub mod verdict;
 use super::comparison::{About, Comparison};
 use super::figures::{Figure, Unit};
 use super::statistics::Estimate;
-use crate::report::columns::{Align, Columns};
-use crate::report::format::{self, IntervalFigure, Measure, mean_count as counted, money_among, percent, span};
+use crate::report::format::{self, Measure, mean_count as counted};
 use crate::report::page::text;
-
-/// A value of `figure`, with its unit.
-fn value(figure: &Figure, currency: &str, value: f64) -> String {
-    value_among(figure, currency, value, value)
-}
-
-/// A value of `figure` among others of which `largest` is the largest, so that money has one number of decimals.
-fn value_among(figure: &Figure, currency: &str, amount: f64, largest: f64) -> String {
-    let size = amount.abs();
-    let text = match figure.unit {
-        Unit::Money => money_among(currency, size, largest),
-        Unit::Seconds => span(size),
-        Unit::Share => percent(size),
-        Unit::Count => counted(size),
-    };
-    if amount < 0.0 { format::negative(&text) } else { text }
-}
+use nodecast_points::presentation::{
+    aligned_within, known, known_difference, signed, signed_percent, value, value_among, with_sign,
+};
 
 /// A cell of a page as HTML: its interval, if it has one, in a `span`, which a style may put below the mean.
 fn stacked(cell: &str) -> String {
@@ -97,30 +82,6 @@ fn last_seed(comparison: &Comparison) -> u64 {
     comparison.points.iter().map(|point| point.seed.wrapping_sub(first).saturating_add(1)).max().unwrap_or(0)
 }
 
-/// A value of `figure` with its sign, for a difference: of shares in percentage points.
-fn signed(figure: &Figure, currency: &str, amount: f64) -> String {
-    let text = match figure.unit {
-        Unit::Share => format!("{:.1} points", amount.abs() * 100.0),
-        Unit::Money | Unit::Seconds | Unit::Count => value(figure, currency, amount.abs()),
-    };
-    with_sign(amount, text)
-}
-
-/// `text` with the sign of the amount that it is of; zero has none.
-fn with_sign(amount: f64, text: String) -> String {
-    match amount {
-        _ if format::is_zero(&text) => text,
-        a if a > 0.0 => format!("+{text}"),
-        a if a < 0.0 => format::negative(&text),
-        _ => text,
-    }
-}
-
-/// A share with its sign: `+12.3 %`.
-fn signed_percent(share: f64) -> String {
-    with_sign(share, percent(share.abs()))
-}
-
 /// `low to high` in the words of `say`; empty without an interval.
 fn interval(estimate: &Estimate, say: impl Fn(f64) -> String) -> String {
     match (estimate.low, estimate.high) {
@@ -145,17 +106,6 @@ fn measure_of_difference<'c>(figure: &Figure, currency: &'c str, largest: f64) -
         Unit::Share => Measure::Points,
         Unit::Money | Unit::Seconds | Unit::Count => measure(figure, currency, largest),
     }
-}
-
-/// A level with its interval, the ends of which are said where one of them is much further off than the other.
-fn known(estimate: &Estimate) -> IntervalFigure {
-    let &Estimate { low, high, .. } = estimate;
-    IntervalFigure { mean: estimate.centre(), low, high, ends: estimate.is_lopsided(), signed: false }
-}
-
-/// The same of a difference, which has its sign.
-fn known_difference(estimate: &Estimate) -> IntervalFigure {
-    IntervalFigure { signed: true, ..known(estimate) }
 }
 
 /// Whether a difference is good.
@@ -184,15 +134,9 @@ fn standing(figure: &Figure, difference: &Estimate) -> Standing {
     }
 }
 
-/// Aligned columns, the first to the left and the others to the right, that are no wider than `width` together, if that is known:
-/// those that have no room are below the others, with the first `labels` columns again.
-fn aligned_within(rows: &[Vec<String>], labels: usize, width: Option<usize>) -> Vec<String> {
-    Columns { align: &[Align::Left, Align::Right], gap: 3, labels }.lines(rows, width)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{aligned_within, seeds, with_own_unit};
+    use super::{seeds, with_own_unit};
     use crate::comparison::{About, compare};
     use crate::figures::FIGURES;
     use crate::points::Point;
@@ -226,32 +170,6 @@ mod tests {
         assert_eq!(seeds_of(300, &[7, 8, 9]), "seeds 7 to 9");
         assert_eq!(seeds_of(300, &[7, 8, 10]), "some of seeds 7 to 10");
         assert_eq!(seeds_of(300, &[7]), "seed 7");
-    }
-
-    fn rows() -> Vec<Vec<String>> {
-        [["mean", "one", "another", "third"], ["cost", "$1.25", "$2", "$3.50"]]
-            .map(|row| row.map(str::to_owned).to_vec())
-            .to_vec()
-    }
-
-    #[test]
-    fn table_with_enough_width_is_unchanged() {
-        // 4 characters, then 5, 7 and 5 with three spaces before each.
-        assert_eq!(aligned_within(&rows(), 1, None)[0].chars().count(), 30);
-        for width in [Some(30), Some(200)] {
-            assert_eq!(aligned_within(&rows(), 1, width), aligned_within(&rows(), 1, None), "{width:?}");
-        }
-    }
-
-    #[test]
-    fn overflowing_columns_repeat_below_with_labels() {
-        let lines = ["mean     one   another", "cost   $1.25        $2", "", "mean   third", "cost   $3.50"];
-        assert_eq!(aligned_within(&rows(), 1, Some(29)), lines);
-        let lines =
-            ["mean     one   another", "cost   $1.25        $2", "", "mean     one   third", "cost   $1.25   $3.50"];
-        assert_eq!(aligned_within(&rows(), 2, Some(24)), lines);
-        // However narrow, a block holds a column.
-        assert_eq!(aligned_within(&rows(), 1, Some(1)).len(), 8);
     }
 
     #[test]

@@ -2,11 +2,11 @@
 
 use super::figures::find;
 use super::levels::level_of;
-use super::points::Point;
+use super::points::{MET_IN, Point};
 use super::question::Question;
 use super::sequential::difference;
 use super::statistics::share;
-use super::sweep::{Group, MET_IN, groups, meets, nobody_waits, pareto_front};
+use super::sweep::{Group, groups, meets, nobody_waits, pareto_front};
 use super::unfinished_work::MEASURES;
 
 /// Which results of a sweep are still worth seeds.

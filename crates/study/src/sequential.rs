@@ -13,8 +13,6 @@ use super::statistics::{Estimate, mean};
 
 /// Seeds of the first look: with fewer the spread is hardly known.
 const FIRST: u32 = 5;
-/// How often a sign that is taken for sure is wrong, over all looks.
-const WRONG: f64 = 0.05;
 
 /// How a comparison went that ends when its differences are sure.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
@@ -33,11 +31,6 @@ pub struct Sequential {
 pub fn looks(most: u32) -> Vec<u32> {
     let doubled = std::iter::successors(Some(FIRST), |count| count.checked_mul(2));
     doubled.take_while(|count| *count < most).chain(std::iter::once(most)).collect()
-}
-
-/// The confidence of each of so many looks.
-pub fn confidence(looks: usize) -> f64 {
-    1.0 - WRONG / looks.max(1) as f64
 }
 
 /// A figure of `points` less that of `base`, whose points are in the same order of seeds, over the seeds that both have; `None` where neither
@@ -70,9 +63,9 @@ pub fn is_sure(comparison: &Comparison, share: f64, confidence: f64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{confidence, looks};
+    use super::looks;
     use crate::engine::Streams;
-    use crate::statistics::Estimate;
+    use crate::statistics::{Estimate, confidence_per_look};
 
     #[test]
     fn looks_double_up_to_the_most() {
@@ -99,7 +92,7 @@ mod tests {
 
     #[test]
     fn all_looks_together_are_as_sure_as_one() {
-        let (once, together) = (wrong(0.95), wrong(confidence(looks(160).len())));
+        let (once, together) = (wrong(0.95), wrong(confidence_per_look(looks(160).len())));
         assert!(once > 240 && together < 100, "{once} and {together} of 2,000");
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::comparison::{About, mean_of_objective};
 use super::figures::{FIGURES, find};
 use super::levels::{level_of, paired};
-use super::points::{Objective, Point};
+use super::points::{MET_IN, Objective, Point};
 use super::question::Question;
 use super::statistics::{Estimate, Paired};
 use super::unfinished_work::MEASURES;
@@ -14,9 +14,6 @@ use crate::report::summary::PROGRAM;
 
 /// Version of the form of `sweep.json`.
 const SCHEMA_VERSION: u32 = 1;
-
-/// The share of a setting's runs that have to meet an objective for the setting to count as meeting it.
-pub const MET_IN: f64 = 0.95;
 
 /// The answer of a sweep.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]

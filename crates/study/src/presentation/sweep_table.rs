@@ -5,10 +5,11 @@ use nodecast_model::text::cells::csv_cell;
 use super::table::{difference_cells, mean_cells, warnings};
 use super::verdict::{NO_INTERVAL, left_undone};
 use crate::figures::{FIGURES, Figure, find};
+use crate::points::MET_IN;
 use crate::report::columns::printed;
 use crate::report::format::{counted, money_in_short, objective, percent, span, warm_up};
 use crate::report::page::sentence;
-use crate::sweep::{MET_IN, SettingResult, Sweep, Undone};
+use crate::sweep::{SettingResult, Sweep, Undone};
 
 /// Settings that are printed; the page and the CSV have all.
 const ROWS_MAX: usize = 30;

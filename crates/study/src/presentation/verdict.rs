@@ -5,10 +5,10 @@ use super::{causes, counted, known, known_difference};
 use crate::comparison::{Comparison, FigureResult, ObjectiveRow, PolicyResult, Wording};
 use crate::deciding::{ENOUGH, Matter};
 use crate::figures::find;
+use crate::points::MET_IN;
 use crate::report::format::{self, percent, span};
 use crate::report::page::sentence;
 use crate::statistics::Paired;
-use crate::sweep::MET_IN;
 use crate::unfinished_work::{MEASURES, Measure};
 
 /// From this share of a bill at estimated prices on, a difference of a few percent says nothing.

@@ -3,7 +3,7 @@
 use super::search::Sample;
 use crate::figures::find;
 use crate::levels::{difference, level};
-use crate::points::{Objective, Point};
+use crate::points::{MET_IN, Objective, Point};
 use crate::report::format::{POD_MINUTES, objective};
 use crate::statistics::{Paired, mean};
 
@@ -40,9 +40,6 @@ impl Limit {
         }
     }
 }
-
-/// The share of runs that have to meet an objective.
-const MET_IN: f64 = crate::sweep::MET_IN;
 
 /// What has to be kept by whatever is cheaper: the scenario's objectives, as a run of it judges them, or, without any, what waits,
 /// availability and churn are today; and in any case no work left undone that is done today, and, of which no objective can

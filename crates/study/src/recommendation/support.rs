@@ -2,8 +2,7 @@
 //! save.
 
 use super::search::{Choice, KNOWN_WITH, Problem, Search, with};
-use crate::sequential::confidence;
-use crate::statistics::{Estimate, Paired, mean};
+use crate::statistics::{Estimate, Paired, confidence_per_look, mean};
 
 /// How far the seeds of the second look are from those of the search, and those of the confirmation from them: no scenario has
 /// as many replications.
@@ -148,7 +147,7 @@ impl<P: Problem> Search<'_, P> {
         let saved: Vec<f64> = today.iter().zip(with).map(|(today, with)| today - with).collect();
         let least = self.effort.worth * mean(&today).unwrap_or(0.0);
         let strain = self.standing_over(choice, seeds, 0.0).map_or(1.0, |standing| standing.strain);
-        let saving = Estimate::with_confidence(&saved, confidence(2));
+        let saving = Estimate::with_confidence(&saved, confidence_per_look(2));
         let is_sure = |saving: Estimate| {
             saving.low.is_some_and(|low| low >= least && strain <= 0.0) || saving.high.is_some_and(|high| high < 0.0)
         };

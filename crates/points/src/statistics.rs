@@ -14,6 +14,8 @@ mod medians;
 
 /// The share of intervals that cover the true value.
 const CONFIDENCE: f64 = 0.95;
+/// How often a sign that is taken for sure is wrong, over all looks.
+const WRONG: f64 = 0.05;
 
 /// Resamples of a bootstrap.
 const RESAMPLES: usize = 2_000;
@@ -296,6 +298,11 @@ fn relative(base: &[f64], differences: &[f64], base_mean: f64) -> Option<Estimat
     Some(estimate)
 }
 
+/// The confidence of each of so many looks at growing samples, so that all together are wrong as rarely as one look at 95 %.
+pub fn confidence_per_look(looks: usize) -> f64 {
+    1.0 - WRONG / looks.max(1) as f64
+}
+
 /// The share of successes with its Wilson interval.
 ///
 /// Source: E. B. Wilson, 1927; it holds its confidence at small counts and near 0 and 1.
@@ -304,7 +311,7 @@ pub fn share(successes: u64, count: u64) -> Option<Estimate> {
 }
 
 /// The same of numbers that need not be whole, as in a plan; there is at least one.
-pub(super) fn share_of(successes: f64, n: f64) -> Estimate {
+pub fn share_of(successes: f64, n: f64) -> Estimate {
     let p = successes / n;
     let z = crate::engine::streams::normal_quantile(0.5 + CONFIDENCE / 2.0);
     let centre = (p + z * z / (2.0 * n)) / (1.0 + z * z / n);
