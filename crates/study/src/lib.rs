@@ -28,7 +28,6 @@ pub mod deciding;
 pub mod effects;
 pub mod explanation;
 pub mod inspection;
-pub mod levels;
 pub mod model;
 pub mod points;
 pub mod presentation;
@@ -41,7 +40,7 @@ pub mod sequential;
 pub mod sweep;
 pub mod unfinished_work;
 
-pub use nodecast_points::{axes, figures, statistics};
+pub use nodecast_points::{axes, figures, levels, statistics};
 
 pub use comparison::{Comparison, compare};
 pub use points::{Cell, Plan, Point, run, simulate};

@@ -1,11 +1,11 @@
 //! Levels and differences of figures over points, each by the statistic of its kind. Must not hold: how an interval is found.
 
 use super::figures::{FIGURES, Figure, Level};
-use super::points::Point;
+use super::point::Point;
 use super::statistics::{Estimate, Paired};
 
 /// The value of the figure with this number at a point.
-pub(super) fn value(point: &Point, figure: usize) -> Option<f64> {
+pub fn value(point: &Point, figure: usize) -> Option<f64> {
     point.figures.get(figure).copied().flatten()
 }
 
@@ -30,7 +30,7 @@ pub fn difference(figure: &Figure, base: &[f64], other: &[f64]) -> Option<Paired
 }
 
 /// The level of the figure with this number over `points`; `None` when none had anything to measure.
-pub(super) fn level_of(points: &[&Point], figure: usize) -> Option<Estimate> {
+pub fn level_of(points: &[&Point], figure: usize) -> Option<Estimate> {
     let described = FIGURES.get(figure)?;
     let values: Vec<f64> = points.iter().filter_map(|point| value(point, figure)).collect();
     let level = level(described, &values)?;
@@ -39,7 +39,7 @@ pub(super) fn level_of(points: &[&Point], figure: usize) -> Option<Estimate> {
 
 /// A figure of `other` against `base`, whose points are in the same order of seeds, over those where both had something to
 /// measure.
-pub(super) fn paired(base: &[&Point], other: &[&Point], figure: usize) -> Option<Paired> {
+pub fn paired(base: &[&Point], other: &[&Point], figure: usize) -> Option<Paired> {
     let described = FIGURES.get(figure)?;
     let pairs = base.iter().zip(other).filter_map(|(a, b)| Some((value(a, figure)?, value(b, figure)?)));
     let (values, others): (Vec<f64>, Vec<f64>) = pairs.unzip();
