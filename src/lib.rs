@@ -15,7 +15,8 @@
 //! | [`scenario`] | scenario files and Kubernetes manifests, resolved and validated |
 //! | [`actors`], [`simulation`] | event handlers, and one runnable simulation from a scenario, a policy and a seed |
 //! | [`report`] | summaries and the files a run emits |
-//! | [`experiment`] | many runs: comparisons, sweeps, baselines; explanations |
+//! | [`experiment`] | many runs: comparisons, sweeps, baselines |
+//! | [`explain`] | why a node stays, a decision was made, a pod waits |
 //!
 //! # Simulate
 //!
@@ -104,6 +105,7 @@
 
 pub use nodecast_ec2 as cloud;
 pub use nodecast_engine as engine;
+pub use nodecast_explain as explain;
 pub use nodecast_load as load;
 pub use nodecast_manifests as manifests;
 pub use nodecast_model::{cluster, control_plane, domain};

@@ -8,7 +8,7 @@ use super::experiment::write_page;
 use super::{Console, Format};
 use crate::catalog::Catalog;
 use crate::domain::well_known;
-use crate::experiment::explanation::standing::{find_node, group_room};
+use crate::explain::standing::{find_node, group_room};
 use crate::program::{Failure, Prices};
 use crate::report::drain::{self, DrainAnswer, GroupRoom};
 use crate::scenario::source::{Limits, load_argument};

@@ -9,9 +9,9 @@ use super::edits::Edits;
 use super::{Console, Format};
 use crate::catalog::Catalog;
 use crate::domain::SimTime;
-use crate::experiment::explanation::standing::{by_cluster_autoscaler, explain_standing};
-use crate::experiment::explanation::{MomentError, StatedTime, Subject, explain};
-use crate::experiment::presentation::explanation;
+use crate::explain::presentation;
+use crate::explain::standing::{by_cluster_autoscaler, explain_standing};
+use crate::explain::{MomentError, StatedTime, Subject, explain};
 use crate::program::{self, Failure, Prices};
 use crate::scenario::Scenario;
 use crate::scenario::source::{Limits, load_argument};
@@ -123,7 +123,7 @@ fn of_cluster(arguments: &Arguments, catalog: &Catalog, console: &mut Console<'_
         }
     }
     match arguments.format {
-        Format::Table => console.data(&explanation::standing_text(&answer, console.width())),
+        Format::Table => console.data(&presentation::standing_text(&answer, console.width())),
         Format::Json => console.json(&answer),
     }
 }
@@ -144,7 +144,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let subject = arguments.about.subject(&scenario).map_err(Failure::bad_input)?;
     let answer = explain(&scenario, policy, catalog, seed, &subject).map_err(Failure::bad_input)?;
     match arguments.format {
-        Format::Table => console.data(&explanation::text_within(&answer, console.width())),
+        Format::Table => console.data(&presentation::text_within(&answer, console.width())),
         Format::Json => console.json(&answer),
     }
 }

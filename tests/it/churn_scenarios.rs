@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use nodecast::catalog::Catalog;
 use nodecast::domain::SimTime;
-use nodecast::experiment::explanation::{Explanation, Subject, explain};
-use nodecast::experiment::presentation::explanation::text;
+use nodecast::explain::presentation::text;
+use nodecast::explain::{Explanation, Subject, explain};
 use nodecast::report::Summary;
 use nodecast::report::summary::CycleFigures;
 use nodecast::scenario::{Edit, Limits, Scenario};

@@ -3,8 +3,8 @@
 
 use nodecast::catalog::Catalog;
 use nodecast::domain::SimDuration;
-use nodecast::experiment::explanation::{ExplainError, Explanation, Subject, explain};
-use nodecast::experiment::presentation::explanation::text;
+use nodecast::explain::presentation::text;
+use nodecast::explain::{ExplainError, Explanation, Subject, explain};
 use nodecast::scenario::Scenario;
 use nodecast::scenario::error::Render;
 use nodecast::simulation::{self, Outcome};
@@ -104,7 +104,7 @@ fn explain_shows_expander_choice_for_pod() {
     assert!((decision.at_seconds - triggered.at.as_secs_f64()).abs() < 1e-6);
     let decision = decision.decision.unwrap();
     assert_eq!((&*decision.reason, &*decision.outcome), ("ScaleUp", "succeeded"));
-    let grown = |groups: &[nodecast::experiment::explanation::GroupFigures]| -> Vec<(String, i64)> {
+    let grown = |groups: &[nodecast::explain::GroupFigures]| -> Vec<(String, i64)> {
         groups.iter().filter_map(|group| Some((group.group.clone(), group.grows_to?))).collect()
     };
     assert_eq!(grown(&decision.scale_up.unwrap().groups), grown(&weighed.groups));

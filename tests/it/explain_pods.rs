@@ -2,8 +2,8 @@
 
 use nodecast::catalog::Catalog;
 use nodecast::domain::{SimDuration, SimTime};
-use nodecast::experiment::explanation::{Explanation, PodExplanation, Subject, explain};
-use nodecast::experiment::presentation::explanation::{text, text_within};
+use nodecast::explain::presentation::{text, text_within};
+use nodecast::explain::{Explanation, PodExplanation, Subject, explain};
 use nodecast::scenario::error::Render;
 
 use crate::cli::assert_fits;

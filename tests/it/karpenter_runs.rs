@@ -6,8 +6,8 @@ use std::fmt::Write;
 
 use nodecast::catalog::Catalog;
 use nodecast::domain::{SimDuration, SimTime};
-use nodecast::experiment::explanation::{Subject, explain};
-use nodecast::experiment::presentation::explanation::text;
+use nodecast::explain::presentation::text;
+use nodecast::explain::{Subject, explain};
 use nodecast::report::{Summary, terminal};
 use nodecast::scenario::Scenario;
 use nodecast::simulation::{self, Outcome};

@@ -2,8 +2,8 @@
 
 use nodecast::catalog::Catalog;
 use nodecast::domain::{ResourceName, SimDuration, SimTime, Symbol};
-use nodecast::experiment::explanation::{Explanation, Subject, VerticalFigures, explain};
-use nodecast::experiment::presentation::explanation::text;
+use nodecast::explain::presentation::text;
+use nodecast::explain::{Explanation, Subject, VerticalFigures, explain};
 use nodecast::report::summary::Summary;
 use nodecast::simulation::Outcome;
 use nodecast::world::record::{EventKind, VerticalFacts};

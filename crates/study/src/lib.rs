@@ -14,8 +14,6 @@ use nodecast_prices as catalog;
 use nodecast_report as report;
 use nodecast_scenario as scenario;
 use nodecast_sim::{actors, simulation};
-use nodecast_single_pass as single_pass;
-use nodecast_single_pass::standing;
 use nodecast_world as world;
 
 pub mod backtest;
@@ -26,7 +24,6 @@ pub mod comparison;
 pub mod controls;
 pub mod deciding;
 pub mod effects;
-pub mod explanation;
 pub mod inspection;
 pub mod model;
 pub mod points;

@@ -7,7 +7,6 @@ pub mod calibration;
 mod causes;
 pub mod comment;
 mod dots;
-pub mod explanation;
 mod forest;
 pub mod inspection;
 pub mod movements;

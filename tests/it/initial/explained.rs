@@ -2,8 +2,8 @@
 
 use nodecast::catalog::Catalog;
 use nodecast::domain::{SimDuration, SimTime};
-use nodecast::experiment::explanation::{ExplainError, Explanation, Subject, explain};
-use nodecast::experiment::presentation::explanation::text;
+use nodecast::explain::presentation::text;
+use nodecast::explain::{ExplainError, Explanation, Subject, explain};
 
 use super::{DAEMONS, NODE_GROUP, OF_GROUP, OF_POOL, POOL, cluster, deployment, node, pod};
 use crate::cli::Place;

@@ -14,8 +14,8 @@ use crate::report::summary::PROGRAM;
 use crate::scenario::draft::{Draft, Wishes};
 use crate::scenario::source::{InMemoryFiles, Source};
 use crate::scenario::{Autoscaler, ScenarioError};
-use crate::single_pass::PackingQuestion;
-use crate::standing::{Standing, rate_of_node};
+use nodecast_single_pass::PackingQuestion;
+use nodecast_single_pass::standing::{Standing, rate_of_node};
 
 /// The version of the layout of the JSON.
 pub const SCHEMA_VERSION: u32 = 1;

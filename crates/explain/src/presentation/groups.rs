@@ -1,9 +1,7 @@
 //! What the Cluster Autoscaler weighed, as people read it.
 
-use crate::explanation::{
-    DecisionExplanation, GroupFigures, OptionFigures, RoundFigures, ScaleDownFigures, ScaleUpFigures,
-};
 use crate::report::format::{counted, span};
+use crate::{DecisionExplanation, GroupFigures, OptionFigures, RoundFigures, ScaleDownFigures, ScaleUpFigures};
 
 /// How a scale-up ends, and what is made of the pod.
 pub(super) fn outcome(weighed: &ScaleUpFigures) -> String {

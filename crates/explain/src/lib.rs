@@ -1,10 +1,20 @@
 //! Why a node stays, why a decision was made, why a pod waits or went where it went.
 //!
 //! A run is deterministic, so it can be asked: it is run once to know what happened, and once more up to the moment in
-//! question, where the code that decides is asked for its reasons.
+//! question, where the code that decides is asked for its reasons. [`standing`] answers for the cluster of a dump, without a run.
+//!
+//! Must not: decide anything, use more than one run, write to the terminal.
+
+use nodecast_model::{cluster, domain};
+use nodecast_prices as catalog;
+use nodecast_report as report;
+use nodecast_scenario as scenario;
+use nodecast_sim::{actors, simulation};
+use nodecast_world as world;
 
 mod groups;
 mod moment;
+pub mod presentation;
 pub mod standing;
 mod subjects;
 mod vertical;
@@ -24,7 +34,7 @@ use crate::report::pack::PoolExplanation;
 use crate::report::summary::{PROGRAM, SCHEMA_VERSION};
 use crate::scenario::error::nearest;
 use crate::scenario::{PolicyVariant, Scenario};
-use crate::simulation::{self, Outcome, Resolved, Simulation, resolve};
+use crate::simulation::{Outcome, Resolved, Simulation, resolve};
 use crate::world::record::{CommandId, Record};
 
 /// What is asked about.

@@ -3,13 +3,13 @@
 mod groups;
 
 use crate::domain::{ResourceName, Symbol};
-use crate::explanation::standing::{ClusterAutoscalerOfDump, StandingExplanation};
-use crate::explanation::{
+use crate::report::columns::fitted;
+use crate::report::format::{bought_as, counted, karpenter_label, money, span};
+use crate::standing::{ClusterAutoscalerOfDump, StandingExplanation};
+use crate::{
     DecisionExplanation, EventFigures, Explanation, MethodFigures, NodeExplanation, PodExplanation, PodFigures,
     RemovalFigures, SchedulerFigures, VerticalFigures,
 };
-use crate::report::columns::fitted;
-use crate::report::format::{bought_as, counted, karpenter_label, money, span};
 
 /// Events of a pod that are printed; JSON has all.
 const EVENTS_MAX: usize = 12;
