@@ -16,6 +16,7 @@
 //! | [`actors`], [`simulation`] | event handlers, and one runnable simulation from a scenario, a policy and a seed |
 //! | [`report`] | summaries and the files a run emits |
 //! | [`experiment`] | many runs: comparisons, sweeps, baselines |
+//! | [`evidence`] | recordings compared with simulations: backtests, calibration |
 //! | [`explain`] | why a node stays, a decision was made, a pod waits |
 //!
 //! # Simulate
@@ -105,6 +106,7 @@
 
 pub use nodecast_ec2 as cloud;
 pub use nodecast_engine as engine;
+pub use nodecast_evidence as evidence;
 pub use nodecast_explain as explain;
 pub use nodecast_load as load;
 pub use nodecast_manifests as manifests;

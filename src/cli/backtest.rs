@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::edits::Edits;
 use super::experiment::{Bar, Common};
 use super::{Console, Format};
-use crate::experiment::backtest::Mode;
+use crate::evidence::backtest::Mode;
 use crate::program::Failure;
 use crate::program::backtest::{Backtest, Request, begin};
 

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::experiment::{Bar, Common};
 use super::{Console, Format};
-use crate::experiment::calibration::{Effect, Parameter};
-use crate::experiment::presentation::calibration as presentation;
+use crate::evidence::calibration::{Effect, Parameter};
+use crate::evidence::presentation::calibration as presentation;
 use crate::program::Failure;
 use crate::program::calibrate::{self, Calibrate, Request};
 

@@ -11,8 +11,8 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
+use crate::evidence::backtest::Answer as Backtest;
 use crate::experiment::Comparison;
-use crate::experiment::backtest::Answer as Backtest;
 use crate::experiment::baseline::{Baseline, Movement};
 use crate::experiment::recommendation::Recommendation;
 use crate::experiment::rightsizing::RightSizing;

@@ -13,15 +13,15 @@ use super::simulations::{on_threads, shell_line};
 use super::{Audience, Failure, Prices, edits, prices};
 use crate::domain::words::counted as counted_words;
 use crate::domain::{SimDuration, SimTime};
-use crate::experiment::backtest::figures::Window;
-use crate::experiment::backtest::history::History;
-use crate::experiment::backtest::replay::{forecast, not_repeated, with_recorded};
-use crate::experiment::backtest::{
+use crate::evidence::backtest::figures::Window;
+use crate::evidence::backtest::history::History;
+use crate::evidence::backtest::replay::{forecast, not_repeated, with_recorded};
+use crate::evidence::backtest::{
     Answer, BillComparison, Findings, Mode, Recorded, SCHEMA_VERSION, Stretch, Variant, findings, naive_stretch,
     split_of, stretch, tables, workloads,
 };
+use crate::evidence::presentation::{backtest_page, backtest_table};
 use crate::experiment::points::{self, Cell, ProgressObserver};
-use crate::experiment::presentation::{backtest_page, backtest_table};
 use crate::report::directory::check_written;
 use crate::report::{OutputDirectory, OutputError};
 use crate::scenario::lints::studies;

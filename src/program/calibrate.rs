@@ -7,7 +7,7 @@ use nodecast_observed::claims::{self, History, Instant, Sources, Window};
 
 use super::simulations::simulate;
 use super::{Audience, Failure, Prices, edits};
-use crate::experiment::calibration::{Calibration, Effect, effect, fit, fragment};
+use crate::evidence::calibration::{Calibration, Effect, effect, fit, fragment};
 use crate::experiment::points::{self, Cell, Plan, Point, seeds};
 use crate::report::directory::write_whole;
 use crate::scenario::{Edit, Limits, Scenario};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use self::graph::{House, Imports, circle};
 
 /// The crates of the product, lowest first. Cargo keeps their order; here they are rooms among others.
-const CRATES: [&str; 25] = [
+const CRATES: [&str; 26] = [
     "bin-packing",
     "model",
     "engine",
@@ -34,6 +34,7 @@ const CRATES: [&str; 25] = [
     "points",
     "fleet",
     "explain",
+    "evidence",
     "study",
 ];
 /// The rooms of `src`, lowest first.

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use nodecast::catalog::Catalog;
 use nodecast::domain::{SimDuration, SimTime};
-use nodecast::experiment::backtest::figures::Window;
-use nodecast::experiment::backtest::{History, Verdict, replay, tables};
+use nodecast::evidence::backtest::figures::Window;
+use nodecast::evidence::backtest::{History, Verdict, replay, tables};
 use nodecast::report;
 use nodecast::scenario::Limits;
 use nodecast::scenario::definition::Requests;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use nodecast::catalog::Catalog;
-use nodecast::experiment::backtest::{Findings, History, Verdict, findings, stretch, tables};
+use nodecast::evidence::backtest::{Findings, History, Verdict, findings, stretch, tables};
 use nodecast::scenario::{Edit, Limits, load_edited};
 use nodecast::simulation;
 use rayon::prelude::*;

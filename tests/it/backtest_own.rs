@@ -107,7 +107,7 @@ fn a_table_without_rows_records_that_nothing_happened() {
     let place = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(place.path().join(name), text).unwrap();
     write("observation.json", r#"{ "window": { "start": "2026-10-11T22:00:00Z", "seconds": 14400 } }"#);
-    let read = || nodecast::experiment::backtest::tables::read(place.path()).unwrap();
+    let read = || nodecast::evidence::backtest::tables::read(place.path()).unwrap();
     let absent = read();
     assert!(
         absent.nodes.is_none() && absent.pods.is_none() && absent.workloads.is_none() && absent.spot_prices.is_none()

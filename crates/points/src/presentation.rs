@@ -4,6 +4,10 @@ use super::figures::{Figure, Unit};
 use super::statistics::Estimate;
 use crate::report::columns::{Align, Columns};
 use crate::report::format::{self, IntervalFigure, mean_count as counted, money_among, percent, span};
+use nodecast_settings::Caveats;
+
+/// Warnings that are printed; the page has all.
+const WARNINGS_MAX: usize = 3;
 
 /// A value of `figure`, with its unit.
 pub fn value(figure: &Figure, currency: &str, value: f64) -> String {
@@ -61,6 +65,23 @@ pub fn known_difference(estimate: &Estimate) -> IntervalFigure {
 /// those that have no room are below the others, with the first `labels` columns again.
 pub fn aligned_within(rows: &[Vec<String>], labels: usize, width: Option<usize>) -> Vec<String> {
     Columns { align: &[Align::Left, Align::Right], gap: 3, labels }.lines(rows, width)
+}
+
+/// The first of the warnings.
+pub fn warnings(warnings: &Caveats, lines: &mut Vec<String>) {
+    if let Some(silenced) = warnings.about_silenced() {
+        lines.extend([String::new(), silenced]);
+    }
+    if warnings.is_empty() {
+        return;
+    }
+    lines.push(String::new());
+    lines.push(format!("{}:", format::counted(warnings.len() as u64, "warning", "warnings")));
+    let shown = warnings.lines().into_iter().take(WARNINGS_MAX);
+    lines.extend(shown.map(|warning| format!("  {}", warning.replace('\n', " "))));
+    if warnings.len() > WARNINGS_MAX {
+        lines.push(format!("  + {} more in the report", counted((warnings.len() - WARNINGS_MAX) as f64)));
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@
 
 use nodecast_ec2 as cloud;
 use nodecast_engine as engine;
-use nodecast_load as load;
 use nodecast_model::{cluster, domain};
 use nodecast_prices as catalog;
 use nodecast_report as report;
@@ -16,9 +15,7 @@ use nodecast_scenario as scenario;
 use nodecast_sim::{actors, simulation};
 use nodecast_world as world;
 
-pub mod backtest;
 pub mod baseline;
-pub mod calibration;
 pub mod comparability;
 pub mod comparison;
 pub mod controls;

@@ -1,9 +1,5 @@
 //! Comparisons as people read them: the table of the terminal and the page.
 
-pub mod backtest_page;
-pub mod backtest_table;
-mod backtest_words;
-pub mod calibration;
 mod causes;
 pub mod comment;
 mod dots;
@@ -21,7 +17,6 @@ pub mod studio;
 pub mod sweep_page;
 pub mod sweep_table;
 pub mod table;
-mod tally;
 pub mod verdict;
 
 use super::comparison::{About, Comparison};
@@ -30,7 +25,7 @@ use super::statistics::Estimate;
 use crate::report::format::{self, Measure, mean_count as counted};
 use crate::report::page::text;
 use nodecast_points::presentation::{
-    aligned_within, known, known_difference, signed, signed_percent, value, value_among, with_sign,
+    aligned_within, known, known_difference, signed, signed_percent, value, value_among, warnings, with_sign,
 };
 
 /// A cell of a page as HTML: its interval, if it has one, in a `span`, which a style may put below the mean.

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use nodecast_observed::claims::{self, Sources};
 
 use super::Backtest;
-use crate::experiment::backtest::Recorded;
-use crate::experiment::calibration::change::Change;
-use crate::experiment::calibration::{FitOutcome, fit};
+use crate::evidence::backtest::Recorded;
+use crate::evidence::calibration::change::Change;
+use crate::evidence::calibration::{FitOutcome, fit};
 use crate::program::{Failure, edits, prices};
 use crate::scenario::{Edit, Scenario};
 

@@ -16,9 +16,9 @@ use super::super::Failure;
 use crate::cloud::BillItem;
 use crate::domain::words::counted;
 use crate::domain::{HourlyRate, Money, SimDuration, SimTime, Symbol, well_known};
-use crate::experiment::backtest::figures::Window;
-use crate::experiment::backtest::history::{Charge, History, NodeLife};
-use crate::experiment::backtest::{BillComparison, BillLink, BillPart};
+use crate::evidence::backtest::figures::Window;
+use crate::evidence::backtest::history::{Charge, History, NodeLife};
+use crate::evidence::backtest::{BillComparison, BillLink, BillPart};
 use crate::report::format::money;
 
 /// Groups of a smaller share of what is simulated are not worth a hint.
@@ -488,8 +488,8 @@ mod tests {
 
     use super::{BillItem, ComparedBill, RecordedBill, flaws, group_of, well_known};
     use crate::domain::{Money, SimDuration, SimTime, Symbol};
-    use crate::experiment::backtest::figures::{HeldPrices, Window};
-    use crate::experiment::backtest::history::{Charge, History};
+    use crate::evidence::backtest::figures::{HeldPrices, Window};
+    use crate::evidence::backtest::history::{Charge, History};
 
     const HEADER: &str = "line_item_usage_account_id,line_item_line_item_type,line_item_usage_start_date,line_item_usage_end_date,\
         line_item_product_code,line_item_usage_type,line_item_availability_zone,line_item_resource_id,line_item_usage_amount,\

@@ -2,8 +2,9 @@
 
 use nodecast_model::text::cells::csv_cell;
 
-use super::table::{difference_cells, mean_cells, warnings};
+use super::table::{difference_cells, mean_cells};
 use super::verdict::{NO_INTERVAL, left_undone};
+use super::warnings;
 use crate::figures::{FIGURES, Figure, find};
 use crate::points::MET_IN;
 use crate::report::columns::printed;

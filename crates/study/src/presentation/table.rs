@@ -2,7 +2,7 @@
 
 use super::verdict::verdict;
 use super::{
-    aligned_within, compared, counted, interval, known, known_difference, measure, measure_of_difference, seeds,
+    aligned_within, compared, interval, known, known_difference, measure, measure_of_difference, seeds, warnings,
 };
 use crate::comparison::{About, Comparison, DRAWS_PRICE_ERRORS, ObjectiveRow, ObjectiveShare};
 use crate::figures::{FIGURES, Figure, find, for_people};
@@ -10,7 +10,6 @@ use crate::report::columns::printed;
 use crate::report::figure::Figure as Plain;
 use crate::report::format::{self, IntervalFigure, Measure, span};
 use crate::report::table::Rows;
-use crate::scenario::Caveats;
 use crate::statistics::{Estimate, Paired};
 
 /// Figures of the table; the page and the JSON have all.
@@ -43,8 +42,6 @@ const SHOWN: [&str; 25] = [
 ];
 /// What stands for a figure over the replications.
 pub(super) const LEVEL: &str = "mean (waits: median)";
-/// Warnings that are printed; the page has all.
-const WARNINGS_MAX: usize = 3;
 
 /// The table of `comparison`.
 pub fn table(comparison: &Comparison) -> String {
@@ -260,23 +257,6 @@ fn met(objective: &ObjectiveShare) -> String {
     let Some(share) = &objective.share else { return "no data".to_owned() };
     let whole = |share: f64| format!("{:.0}", share * 100.0);
     format!("{} of {} runs ({}%)", objective.met, objective.judged, interval(share, whole))
-}
-
-/// The first of the warnings.
-pub(super) fn warnings(warnings: &Caveats, lines: &mut Vec<String>) {
-    if let Some(silenced) = warnings.about_silenced() {
-        lines.extend([String::new(), silenced]);
-    }
-    if warnings.is_empty() {
-        return;
-    }
-    lines.push(String::new());
-    lines.push(format!("{}:", format::counted(warnings.len() as u64, "warning", "warnings")));
-    let shown = warnings.lines().into_iter().take(WARNINGS_MAX);
-    lines.extend(shown.map(|warning| format!("  {}", warning.replace('\n', " "))));
-    if warnings.len() > WARNINGS_MAX {
-        lines.push(format!("  + {} more in the report", counted((warnings.len() - WARNINGS_MAX) as f64)));
-    }
 }
 
 /// `replications.csv`: one line for each simulation, one column for each figure.

@@ -10,7 +10,7 @@ use crate::cloud::commitments::FARGATE;
 use crate::domain::{HourlyRate, Money, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::report::summary::lives::is_daemon;
 use crate::report::summary::service::workload_name;
-use crate::simulation::Outcome;
+use crate::world::outcome::Outcome;
 use crate::world::record::{NodeEnd, NodeFacts, WorkloadKind};
 
 /// What happened in a cluster. Instants are counted from `start`.

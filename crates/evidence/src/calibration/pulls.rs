@@ -10,8 +10,8 @@ use nodecast_observed::estimate::{Estimate, slope_through_zero};
 
 use super::change::Change;
 use super::{Fit, FitOutcome, Parameter, Unit, beats_assumed, counted, pods};
-use crate::actors::{BIND, CONTAINER_START, PULL_OVERHEAD};
 use crate::domain::{PodSpec, Symbol};
+use nodecast_sim::actors::{BIND, CONTAINER_START, PULL_OVERHEAD};
 
 /// Smaller images say more of the registry than of the rate.
 const BYTES_MIN: f64 = 50e6;

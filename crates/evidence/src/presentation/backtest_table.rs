@@ -1,7 +1,7 @@
 //! The table that `backtest` prints.
 
 use super::backtest_words::{error, judged_time, links, sentences, simulated, value};
-use super::{aligned_within, table};
+use super::{aligned_within, warnings};
 use crate::backtest::{Answer, FigureResult, Mode, Verdict, WorkloadResult};
 use crate::domain::words::grouped;
 use crate::report::columns::printed;
@@ -44,7 +44,7 @@ pub fn table(answer: &Answer, width: Option<usize>) -> String {
         lines.push(String::new());
         lines.extend(aligned_within(&links(bill), 1, width));
     }
-    table::warnings(&answer.warnings, &mut lines);
+    warnings(&answer.warnings, &mut lines);
     printed(&lines, width)
 }
 

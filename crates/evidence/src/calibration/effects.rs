@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::figures::FIGURES;
-use crate::points::Point;
 use crate::statistics::{Estimate, mean};
+use nodecast_points::point::Point;
 
 /// What a fitted value changes in the answer, alone in the place of what the scenario has.
 #[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
