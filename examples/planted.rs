@@ -10,7 +10,7 @@ mod six;
 use std::path::Path;
 use std::process::ExitCode;
 
-use nodecast::experiment::presentation::recommendation::sentence;
+use nodecast::recommend::presentation::recommendation::sentence;
 
 use six::{COMMITMENT, CONSOLIDATION, FAMILIES, PIN, Planted, REQUESTS, Result, TARGET};
 

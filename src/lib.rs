@@ -16,6 +16,7 @@
 //! | [`actors`], [`simulation`] | event handlers, and one runnable simulation from a scenario, a policy and a seed |
 //! | [`report`] | summaries and the files a run emits |
 //! | [`experiment`] | many runs: comparisons, sweeps, baselines |
+//! | [`recommend`] | changes that save money: levers, requests that fit, commitments |
 //! | [`evidence`] | recordings compared with simulations: backtests, calibration |
 //! | [`explain`] | why a node stays, a decision was made, a pod waits |
 //!
@@ -112,6 +113,7 @@ pub use nodecast_load as load;
 pub use nodecast_manifests as manifests;
 pub use nodecast_model::{cluster, control_plane, domain};
 pub use nodecast_prices as catalog;
+pub use nodecast_recommend as recommend;
 pub use nodecast_report as report;
 pub use nodecast_scenario as scenario;
 pub use nodecast_sim::{actors, coupled, simulation};

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use super::edits::Edits;
 use super::experiment::{Bar, Common, write_page};
 use super::{Console, Format};
-use crate::experiment::presentation::{recommendation, recommendation_page};
-use crate::experiment::recommendation::Kind;
 use crate::program::Failure;
 use crate::program::fleet;
 use crate::program::recommend::{Recommend, Request, begin};
+use crate::recommend::presentation::{recommendation, recommendation_page};
+use crate::recommend::recommendation::Kind;
 
 /// Find changes that cut cost and still meet the objectives
 ///

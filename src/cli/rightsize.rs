@@ -7,10 +7,10 @@ use clap::ValueEnum;
 use super::edits::Edits;
 use super::experiment::{Bar, Common, write_page};
 use super::{Console, Format};
-use crate::experiment::presentation::{rightsizing, rightsizing_page};
-use crate::experiment::rightsizing::Sizing;
 use crate::program::Failure;
 use crate::program::rightsize::{Request, RightSize, begin};
+use crate::recommend::presentation::{rightsizing, rightsizing_page};
+use crate::recommend::rightsizing::Sizing;
 
 /// Compare resource requests with usage, and price the cluster with right-sized requests
 ///

@@ -19,12 +19,12 @@ use crate::domain::{SimDuration, SimTime};
 use crate::experiment::axes::Setting;
 use crate::experiment::effects::digest;
 use crate::experiment::points::{self, Cell, Point};
-use crate::experiment::recommendation::{
+use crate::recommend::recommendation::{
     Allowance, BaselineFacts, Choice, Effort, Exclusion, FamilyCurve, Kind, Level, Lever, Reaches, Recommendation,
     Requirements, Robustness, Search, Stress, Verdict, commitments_lever, curves, dearest_family, exclude, hours,
     largest_lines, levers, limits, on_demand_times, requirements, setting,
 };
-use crate::experiment::rightsizing::{Patch, Sizing, measure, observed, patches};
+use crate::recommend::rightsizing::{Patch, Sizing, measure, observed, patches};
 use crate::report::Summary;
 use crate::scenario::document::Content;
 use crate::scenario::lints::studies;
@@ -213,7 +213,7 @@ impl Recommend {
 
     /// The effort that was asked for, or as much of it as there is time for.
     fn effort(&self, problem: &Simulated<'_>, clock: &Clock, has_second: bool) -> Result<Effort<'static>, Failure> {
-        use crate::experiment::recommendation::Problem;
+        use crate::recommend::recommendation::Problem;
         let changes_max = (self.request.changes_max as usize).min(problem.levers().len()).max(1);
         let whole = Effort {
             simulations: self.request.simulations as usize,
@@ -479,7 +479,7 @@ impl Recommend {
 
     /// How what is recommended fares when something turns out differently.
     fn robustness(&self, problem: &Simulated<'_>, verdict: &Verdict) -> Result<Vec<Robustness>, Failure> {
-        if verdict.advice != crate::experiment::recommendation::Advice::Change {
+        if verdict.advice != crate::recommend::recommendation::Advice::Change {
             return Ok(Vec::new());
         }
         let Some(recommended) = self.with(&problem.setting(&verdict.choice)) else { return Ok(Vec::new()) };

@@ -7,8 +7,8 @@ use super::simulations::{shell_line, simulate};
 use super::{Audience, Failure, Prices, edits, prices};
 use crate::experiment::inspection::inputs;
 use crate::experiment::points::{self, Cell, Plan, Point};
-use crate::experiment::presentation::rightsizing::kustomization;
-use crate::experiment::rightsizing::{
+use crate::recommend::presentation::rightsizing::kustomization;
+use crate::recommend::rightsizing::{
     Aside, Measured, RightSizing, Run, Sizing, answer, measure, observed, patches, sized,
 };
 use crate::report::directory::check_written;

@@ -3,7 +3,7 @@
 //! [`Session`] is the scenario as it is today with its controls, and what has been simulated of it; `jobs` runs what a page asks for and
 //! drops what it no longer wants; `http` lets the page in, and nobody else; `page` is what it looks like.
 //!
-//! What must not live here: what a control does (`experiment::controls`), and how a difference reads (`experiment::presentation`).
+//! What must not live here: what a control does (`recommend::controls`), and how a difference reads (`experiment::presentation`).
 
 mod guard;
 mod http;

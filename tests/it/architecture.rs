@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use self::graph::{House, Imports, circle};
 
 /// The crates of the product, lowest first. Cargo keeps their order; here they are rooms among others.
-const CRATES: [&str; 26] = [
+const CRATES: [&str; 27] = [
     "bin-packing",
     "model",
     "engine",
@@ -35,6 +35,7 @@ const CRATES: [&str; 26] = [
     "fleet",
     "explain",
     "evidence",
+    "recommend",
     "study",
 ];
 /// The rooms of `src`, lowest first.

@@ -291,7 +291,7 @@ fn rightsize_names_autoscalers_that_make_it_more_expensive() {
         let (out, err, code) = place.nodecast(&arguments);
         assert_eq!(code, Some(0), "{err}");
         let json = std::fs::read_to_string(place.path("patches/rightsizing.json")).unwrap();
-        let answer: nodecast::experiment::rightsizing::RightSizing = serde_json::from_str(&json).unwrap();
+        let answer: nodecast::recommend::rightsizing::RightSizing = serde_json::from_str(&json).unwrap();
         (answer, out.split_whitespace().collect::<Vec<_>>().join(" "))
     };
     let cpu = |target: &str| format!("{{type: Resource, resource: {{name: cpu, target: {{{target}}}}}}}");

@@ -4,9 +4,9 @@ mod six;
 
 use std::path::Path;
 
-use nodecast::experiment::presentation::recommendation::text;
-use nodecast::experiment::recommendation::Advice;
 use nodecast::experiment::statistics::Estimate;
+use nodecast::recommend::presentation::recommendation::text;
+use nodecast::recommend::recommendation::Advice;
 
 use six::{COMMITMENT, CONSOLIDATION, FAMILIES, PIN, Planted, REQUESTS, Result, TARGET};
 

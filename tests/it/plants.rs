@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use nodecast::experiment::presentation::recommendation::text;
-use nodecast::experiment::recommendation::{Advice, LargeLine, LeverResult, Recommendation};
+use nodecast::recommend::presentation::recommendation::text;
+use nodecast::recommend::recommendation::{Advice, LargeLine, LeverResult, Recommendation};
 
 /// The most simulations that a search may take.
 const SIMULATIONS: &str = "400";

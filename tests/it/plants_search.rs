@@ -6,9 +6,9 @@ use std::process::Command;
 use nodecast::catalog::Catalog;
 use nodecast::experiment::figures::find;
 use nodecast::experiment::points::{Cell, simulate};
-use nodecast::experiment::presentation::recommendation::text;
-use nodecast::experiment::recommendation::{Advice, Change, Recommendation};
 use nodecast::experiment::statistics::mean;
+use nodecast::recommend::presentation::recommendation::text;
+use nodecast::recommend::recommendation::{Advice, Change, Recommendation};
 use nodecast::scenario::{Edit, Limits};
 use rayon::prelude::*;
 

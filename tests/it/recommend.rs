@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use nodecast::experiment::presentation::{recommendation, recommendation_page};
-use nodecast::experiment::recommendation::{Advice, Change, Class, LeverResult, Recommendation};
+use nodecast::recommend::presentation::{recommendation, recommendation_page};
+use nodecast::recommend::recommendation::{Advice, Change, Class, LeverResult, Recommendation};
 
 use crate::cli::{Place, assert_fits};
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nodecast::catalog::{Catalog, InstanceFacts, Region};
 use nodecast::domain::{NodePool, well_known};
 use nodecast::experiment::axes::Setting;
-use nodecast::experiment::recommendation::{
+use nodecast::recommend::recommendation::{
     Allowance, BaselineFacts, Choice, Exclusion, Kind, Lever, Reaches, exclude, levers, requirements, setting,
 };
 use nodecast::scenario::document::Content;

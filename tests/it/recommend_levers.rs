@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nodecast::catalog::Catalog;
 use nodecast::experiment::axes::Setting;
-use nodecast::experiment::recommendation::{Allowance, BaselineFacts, Kind, Lever, levers};
+use nodecast::recommend::recommendation::{Allowance, BaselineFacts, Kind, Lever, levers};
 use nodecast::scenario::document::Content;
 use nodecast::scenario::{Edit, Limits, Scenario};
 

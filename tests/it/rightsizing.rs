@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use nodecast::experiment::rightsizing::RightSizing;
+use nodecast::recommend::rightsizing::RightSizing;
 
 const SCENARIO: &str = "scenarios/right-sizing/scenario.yaml";
 /// A little more than the shortest history that is gone by.

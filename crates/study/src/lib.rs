@@ -6,8 +6,6 @@
 //!
 //! What must not live here: anything inside a simulation.
 
-use nodecast_ec2 as cloud;
-use nodecast_engine as engine;
 use nodecast_model::{cluster, domain};
 use nodecast_prices as catalog;
 use nodecast_report as report;
@@ -18,7 +16,6 @@ use nodecast_world as world;
 pub mod baseline;
 pub mod comparability;
 pub mod comparison;
-pub mod controls;
 pub mod deciding;
 pub mod effects;
 pub mod inspection;
@@ -28,8 +25,6 @@ pub mod presentation;
 pub mod price_dates;
 pub mod question;
 pub mod racing;
-pub mod recommendation;
-pub mod rightsizing;
 pub mod sequential;
 pub mod sweep;
 pub mod unfinished_work;

@@ -64,8 +64,8 @@ pub fn is_sure(comparison: &Comparison, share: f64, confidence: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::looks;
-    use crate::engine::Streams;
     use crate::statistics::{Estimate, confidence_per_look};
+    use nodecast_engine::Streams;
 
     #[test]
     fn looks_double_up_to_the_most() {

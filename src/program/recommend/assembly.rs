@@ -10,14 +10,14 @@ use crate::experiment::comparison::DRAWS_PRICE_ERRORS;
 use crate::experiment::figures::find;
 use crate::experiment::inspection::inputs;
 use crate::experiment::points::Point;
-use crate::experiment::recommendation::{
+use crate::experiment::statistics::{Estimate, Paired};
+use crate::program::edits;
+use crate::program::simulations::shell_line;
+use crate::recommend::recommendation::{
     Advice, Alternative, Change, Choice, Class, Concern, EffortMade, Exclusion, Figures, Kind, LargeLine, Lever,
     LeverTried, Limit, LimitKept, Recommendation, Robustness, SCHEMA_VERSION, Sample, Tried, ValueChange,
     fragile_on_spot, measures, missing_more, risk, strain,
 };
-use crate::experiment::statistics::{Estimate, Paired};
-use crate::program::edits;
-use crate::program::simulations::shell_line;
 use crate::report::summary::PROGRAM;
 use crate::scenario::document::{Content, Document, paired};
 use crate::scenario::lints::studies;
@@ -217,7 +217,7 @@ impl Assembly<'_> {
     }
 
     fn limits(&self, today: &[Point], this_points: &[Point]) -> Vec<LimitKept> {
-        use crate::experiment::recommendation::Problem;
+        use crate::recommend::recommendation::Problem;
         let limits = self.problem.limits();
         let samples = |points: &[Point]| -> Vec<Sample> {
             points.iter().map(|point| Sample { cost: 0.0, measures: measures(point, limits) }).collect()
@@ -354,8 +354,8 @@ pub(in crate::program) fn value_changes(before: &[Document], after: &[Document])
 #[cfg(test)]
 mod tests {
     use super::options;
-    use crate::experiment::recommendation::Kind;
     use crate::program::recommend::{CHANGES_MAX, LEAST_SAVING, Request, WORTH};
+    use crate::recommend::recommendation::Kind;
 
     #[test]
     fn recommendation_lists_its_assumptions() {

@@ -2,10 +2,10 @@
 
 use super::Recommend;
 use super::assembly::Assembly;
-use crate::experiment::recommendation::{
+use crate::experiment::statistics::mean;
+use crate::recommend::recommendation::{
     Advice, Change, Choice, Concern, Kind, LargeLine, Lever, LeverResult, LineLever, Problem, Sample, strain,
 };
-use crate::experiment::statistics::mean;
 
 /// A saving of less per month is none.
 const LEAST: f64 = 0.01;

@@ -11,13 +11,13 @@ use super::{DOMINATES, Recommend};
 use crate::experiment::axes::Setting;
 use crate::experiment::figures::find;
 use crate::experiment::points::{self, Cell, Point, PointError};
-use crate::experiment::recommendation::{
-    Choice, Kind, Lever, Limit, OnDemandTime, Problem, Requirements, Robustness, Sample, Search, Stress, added_cost,
-    measures, on_demand_times, setting, strain,
-};
 use crate::experiment::statistics::Paired;
 use crate::program::simulations::{One, on_threads};
 use crate::program::{Failure, prices};
+use crate::recommend::recommendation::{
+    Choice, Kind, Lever, Limit, OnDemandTime, Problem, Requirements, Robustness, Sample, Search, Stress, added_cost,
+    measures, on_demand_times, setting, strain,
+};
 use crate::scenario::Scenario;
 
 /// What runs simulations side by side.

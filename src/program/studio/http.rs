@@ -29,7 +29,7 @@ use super::jobs::{Job, Pool, Side};
 use super::page;
 use super::session::{Session, told};
 use super::writing::Entry;
-use crate::experiment::controls::State;
+use crate::recommend::controls::State;
 
 /// Bytes of what a page sends at most.
 const BODY_MAX: usize = 1 << 18;

@@ -10,13 +10,13 @@ use rayon::prelude::*;
 
 use super::lru_cache::LruCache;
 use crate::experiment::axes::Setting;
-use crate::experiment::controls::{Basis, Controls, State};
 use crate::experiment::effects::digest;
 use crate::experiment::points::{self, Cell, Point};
-use crate::experiment::recommendation::ValueChange;
 use crate::program::recommend::{objects, seen_by, value_changes};
 use crate::program::simulations::{on_threads, shell_line};
 use crate::program::{Failure, Prices, edits, prices};
+use crate::recommend::controls::{Basis, Controls, State};
+use crate::recommend::recommendation::ValueChange;
 use crate::report::page::data;
 use crate::report::{Summary, page_of};
 use crate::scenario::document::Document;

@@ -6,10 +6,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::session::{Session, told};
-use crate::experiment::controls::State;
 use crate::program::Failure;
 use crate::program::edits;
 use crate::program::recommend::{Change, Origin};
+use crate::recommend::controls::State;
 use crate::report::directory::check_written;
 use crate::report::summary::PROGRAM;
 use crate::report::{OutputDirectory, OutputError};

@@ -10,8 +10,8 @@ use std::process::Command;
 use nodecast::catalog::Catalog;
 use nodecast::experiment::figures::find;
 use nodecast::experiment::points::{Cell, simulate};
-use nodecast::experiment::recommendation::Recommendation;
 use nodecast::experiment::statistics::mean;
+use nodecast::recommend::recommendation::Recommendation;
 use nodecast::scenario::{Edit, Limits};
 use rayon::prelude::*;
 

@@ -15,7 +15,7 @@ use crate::cloud::billing::charge;
 use crate::cloud::commitments::{Commitments, Platform, Usage, UsageKind, WHOLE, cover};
 use crate::domain::{HourlyRate, Money, SimDuration, SimTime, Symbol};
 use crate::scenario::Scenario;
-use crate::simulation::Outcome;
+use crate::world::outcome::Outcome;
 
 /// Families that a commitment is looked for, those with the largest On-Demand bill.
 const FAMILIES_MAX: usize = 3;

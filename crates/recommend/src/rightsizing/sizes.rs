@@ -6,7 +6,7 @@ use super::{Owner, Sizing, is_used, templates};
 use crate::domain::vertical::ContainerRecommendation;
 use crate::domain::{PodSpec, ResourceName, Resources, SimDuration, Symbol};
 use crate::scenario::Scenario;
-use crate::simulation::Outcome;
+use crate::world::outcome::Outcome;
 
 /// A history that spans less is too short to go by: the recommender itself trusts a full day.
 pub const SHORTEST_HISTORY: SimDuration = SimDuration::from_secs(86_400);

@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn gp2_keeps_its_rate_or_gets_the_free_one() {
+    fn gp2_keeps_its_rate_or_gets_free_rate() {
         assert_eq!(order(&[("volumeType", "gp2")], 80).1, [sets(&[("volumeType", "gp3")])]);
         let (performance, levels) = order(&[("volumeType", "gp2")], 2_000);
         assert_eq!(performance, Some(Performance { iops: 6_000, throughput: 250 }));

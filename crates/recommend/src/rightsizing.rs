@@ -27,7 +27,7 @@ use crate::domain::workload::ObjectName;
 use crate::domain::{Container, PodSpec, ResourceName, Resources, Symbol, VerticalPodAutoscaler, WorkloadId};
 use crate::scenario::Scenario;
 use crate::scenario::manifests::Manifests;
-use crate::simulation::Outcome;
+use crate::world::outcome::Outcome;
 use crate::world::record::{EventKind, MetricUnit};
 use nodecast_vpa::{AdmittedContainer, ContainerState, NamespaceLimits, admit, proportional_limit};
 

@@ -10,7 +10,7 @@ use super::levers::{Kind, RELEASE, TIER};
 use crate::cloud::{BillItem, BillLine};
 use crate::domain::{Money, well_known};
 use crate::report::summary::HOURS_PER_MONTH;
-use crate::simulation::Outcome;
+use crate::world::outcome::Outcome;
 
 /// Lines that an answer begins with.
 const LINES_MAX: usize = 3;

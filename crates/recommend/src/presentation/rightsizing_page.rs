@@ -1,10 +1,10 @@
 //! The page of `rightsize`: the saving and its risk, the requests of each workload against the recommended ones, and the tables.
 
 use super::rightsizing::{THROTTLED_LEAST, among, cause_of_cost, containers, history, reason, sizings, workloads};
-use super::{counted as mean_count, known, known_difference};
+use super::{known, known_difference};
 use crate::domain::words::{counted, rounded};
 use crate::report::axis::Axis;
-use crate::report::format::{Measure, money_in_short, percent};
+use crate::report::format::{Measure, mean_count, money_in_short, percent};
 use crate::report::page::bars::{self, Tone, bar, grid, open, ticks, tip};
 use crate::report::page::{Html, SCROLL_SCRIPT, VERDICT_STYLE, begin, script_without_data, text};
 use crate::rightsizing::{Amounts, ContainerSizes, RightSizing, Sizing, SizingResult};

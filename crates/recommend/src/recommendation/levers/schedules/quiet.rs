@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn hours_with_little_load_keep_their_share_of_replicas() {
+    fn quiet_hours_keep_their_share_of_replicas() {
         let [window] = windows(&office(0.2, None))[..] else { panic!("one window") };
         assert_eq!((window.replicas(10), window.replicas(2)), (3, 1));
     }

@@ -24,7 +24,7 @@ use crate::catalog::Region;
 use crate::domain::Symbol;
 use crate::scenario::document::Content;
 use crate::scenario::{PolicyVariant, Scenario};
-use crate::simulation::Outcome;
+use crate::world::outcome::Outcome;
 
 /// The controls that stand elsewhere than today, by their names, each with its value.
 pub type State = BTreeMap<String, String>;
