@@ -12,7 +12,6 @@ use nodecast_points::{axes, figures, levels, point as points, statistics};
 use nodecast_prices as catalog;
 use nodecast_report as report;
 use nodecast_scenario as scenario;
-use nodecast_sim::actors;
 use nodecast_world as world;
 
 pub mod controls;

@@ -20,7 +20,6 @@ use std::sync::Arc;
 
 use super::axes::Setting;
 use super::presentation::rightsizing::quantity;
-use crate::actors::{container_states, namespace_limits, respecified};
 use crate::domain::hpa::ScaleTargetRef;
 use crate::domain::vertical::UpdateMode;
 use crate::domain::workload::ObjectName;
@@ -29,7 +28,10 @@ use crate::scenario::Scenario;
 use crate::scenario::manifests::Manifests;
 use crate::world::outcome::Outcome;
 use crate::world::record::{EventKind, MetricUnit};
-use nodecast_vpa::{AdmittedContainer, ContainerState, NamespaceLimits, admit, proportional_limit};
+use nodecast_settings::namespace_limits;
+use nodecast_vpa::{
+    AdmittedContainer, ContainerState, NamespaceLimits, admit, container_states, proportional_limit, respecified,
+};
 
 /// What workloads request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -31,7 +31,9 @@ pub use load::{Detail, LoadSpec, OpenRequests, Requests, StartUpUse, UsageSpec};
 pub use metrics::{AdapterRule, KafkaTopic, Outage, QueueKind, QueueSpec, SeriesKind, SeriesOwner, SeriesSpec};
 pub use objectives::{WaitLimit, WaitMeasure, Waiting};
 pub use pod_trace::{PodTrace, TraceEnd, TraceRow};
-pub use policy::{AutoMode, Autoscaler, FargateSettings, KarpenterOptions, PolicyVariant, VerticalSettings};
+pub use policy::{
+    AutoMode, Autoscaler, FargateSettings, KarpenterOptions, PolicyVariant, VerticalSettings, namespace_limits,
+};
 pub use stated::{
     CostOf, ImageSettings, MetricsServer, Objectives, OutputSettings, Phases, PrometheusSettings, Scenario,
     StartupTaint, WorkloadTimes,

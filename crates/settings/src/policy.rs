@@ -1,5 +1,6 @@
 //! Policies: the autoscaler that adds and removes nodes, and its settings.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nodecast_cluster_autoscaler::Flags;
@@ -16,7 +17,7 @@ use nodecast_model::domain::{
     Versions,
 };
 use nodecast_model::fargate::Profile;
-use nodecast_vpa::{RecommenderSettings, UpdaterSettings};
+use nodecast_vpa::{Bounds, NamespaceLimits, RecommenderSettings, UpdaterSettings};
 
 /// What adds and removes nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -58,6 +59,21 @@ pub struct VerticalSettings {
     pub recommender: RecommenderSettings,
     /// The updater.
     pub updater: UpdaterSettings,
+}
+
+/// What the LimitRanges of each namespace say.
+pub fn namespace_limits(manifests: &Manifests) -> BTreeMap<Symbol, NamespaceLimits> {
+    let mut limits: BTreeMap<Symbol, NamespaceLimits> = BTreeMap::new();
+    for range in &manifests.limit_ranges {
+        let limits = limits.entry(range.name.namespace).or_default();
+        let [min, max, default] = range.of_containers();
+        limits.add_container(&Bounds { min: min.clone(), max: max.clone(), default: default.clone() });
+        let [min, max] = range.of_pods();
+        if !(min.is_empty() && max.is_empty()) {
+            limits.add_pod(&Bounds { min: min.clone(), max: max.clone(), default: Resources::new() });
+        }
+    }
+    limits
 }
 
 /// EKS on Fargate as a policy has it.

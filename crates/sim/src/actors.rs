@@ -79,7 +79,7 @@ pub use setup::{
     Step, TriggerReader, TriggerSources, UsagePlan,
 };
 pub use sim::Sim;
-pub use vertical::{PodUsageModel, container_states, namespace_limits, respecified};
+pub use vertical::PodUsageModel;
 pub(crate) use volumes::EBS_DAEMON_SET;
 
 use crate::domain::SimTime;

@@ -6,7 +6,7 @@ use super::capping::{Capped, ContainerState, cap, proportional_limit};
 use super::limits::NamespaceLimits;
 use nodecast_model::domain::hpa::ScaleTargetRef;
 use nodecast_model::domain::vertical::{UpdateMode, VerticalPodAutoscaler};
-use nodecast_model::domain::{ResourceName, Resources, Symbol};
+use nodecast_model::domain::{Container, PodSpec, ResourceName, Resources, Symbol};
 
 /// What becomes of a pod.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -50,6 +50,21 @@ pub enum NotAdmitted {
     NoRecommendation,
     /// The real program dies of it.
     Crash,
+}
+
+/// A pod's specification with other requests and limits; `None` if they are what they were.
+pub fn respecified(spec: &PodSpec, containers: &[AdmittedContainer]) -> Option<PodSpec> {
+    let same = |(container, new): (&Container, &AdmittedContainer)| {
+        container.effective_requests() == new.requests && container.limits == new.limits
+    };
+    if spec.containers.iter().zip(containers).all(same) {
+        return None;
+    }
+    let mut changed = spec.clone();
+    for (container, new) in changed.containers.iter_mut().zip(containers) {
+        (container.requests, container.limits) = (new.requests.clone(), new.limits.clone());
+    }
+    Some(changed)
 }
 
 /// The VerticalPodAutoscaler that a pod belongs to: of those whose target controls it at the top, the oldest, then the first by name.

@@ -4,7 +4,7 @@
 
 use super::limits::{Bounds, NamespaceLimits};
 use nodecast_model::domain::vertical::{ContainerPolicy, ContainerRecommendation, VerticalPodAutoscaler};
-use nodecast_model::domain::{ResourceName, Resources, Symbol};
+use nodecast_model::domain::{Container, PodSpec, ResourceName, Resources, Symbol};
 
 const CONTROLLED: [ResourceName; 2] = [ResourceName::CPU, ResourceName::MEMORY];
 
@@ -17,6 +17,16 @@ pub struct ContainerState {
     pub requests: Resources,
     /// Limits.
     pub limits: Resources,
+}
+
+/// What the containers of a pod request and where their limits are.
+pub fn container_states(spec: &PodSpec) -> Vec<ContainerState> {
+    let state = |container: &Container| ContainerState {
+        name: Symbol::new(&container.name),
+        requests: container.effective_requests(),
+        limits: container.limits.clone(),
+    };
+    spec.containers.iter().map(state).collect()
 }
 
 /// A recommendation for one pod.

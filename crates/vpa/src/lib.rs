@@ -33,8 +33,8 @@ mod release;
 mod settings;
 mod updater;
 
-pub use admission::{Admission, AdmittedContainer, NotAdmitted, Written, admit, controlling};
-pub use capping::{Cap, Capped, CappingCrash, ContainerState, cap, proportional_limit};
+pub use admission::{Admission, AdmittedContainer, NotAdmitted, Written, admit, controlling, respecified};
+pub use capping::{Cap, Capped, CappingCrash, ContainerState, cap, container_states, proportional_limit};
 pub use checkpoint::{Checkpoint, HistogramCheckpoint};
 pub use container::OutOfMemory;
 pub use limits::{Bounds, NamespaceLimits};

@@ -33,13 +33,12 @@ use super::sim::Sim;
 use crate::cluster::{SpecId, WorkloadKind};
 use crate::domain::vertical::{UpdateMode, VerticalPodAutoscaler};
 use crate::domain::workload::ObjectName;
-use crate::domain::{Container, LabelSelector, PodId, PodSpec, Resources, SimDuration, SimTime, Symbol, WorkloadId};
-use crate::manifests::Manifests;
+use crate::domain::{LabelSelector, PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::world::record::EventKind;
-use nodecast_settings::VerticalSettings;
+use nodecast_settings::{VerticalSettings, namespace_limits};
 use nodecast_vpa::{
-    AdmittedContainer, Bounds, ContainerSlot, ContainerState, LastTermination, NamespaceLimits, OutOfMemory,
-    Recommender, RecommenderSettings, Updater, UpdaterSettings, admit as admission,
+    ContainerSlot, LastTermination, NamespaceLimits, OutOfMemory, Recommender, RecommenderSettings, Updater,
+    UpdaterSettings, admit as admission, container_states, respecified,
 };
 
 use resizing::Resizes;
@@ -150,21 +149,6 @@ impl Vertical {
     fn limits_of(&self, namespace: Symbol) -> NamespaceLimits {
         self.limits.get(&namespace).cloned().unwrap_or_default()
     }
-}
-
-/// What the LimitRanges of each namespace say.
-pub fn namespace_limits(manifests: &Manifests) -> BTreeMap<Symbol, NamespaceLimits> {
-    let mut limits: BTreeMap<Symbol, NamespaceLimits> = BTreeMap::new();
-    for range in &manifests.limit_ranges {
-        let limits = limits.entry(range.name.namespace).or_default();
-        let [min, max, default] = range.of_containers();
-        limits.add_container(&Bounds { min: min.clone(), max: max.clone(), default: default.clone() });
-        let [min, max] = range.of_pods();
-        if !(min.is_empty() && max.is_empty()) {
-            limits.add_pod(&Bounds { min: min.clone(), max: max.clone(), default: Resources::new() });
-        }
-    }
-    limits
 }
 
 impl Vertical {
@@ -294,31 +278,6 @@ impl Vertical {
             sim.world.vertical_means(facts).out_of_memory += 1;
         }
     }
-}
-
-/// What the containers of a pod request and where their limits are.
-pub fn container_states(spec: &PodSpec) -> Vec<ContainerState> {
-    let state = |container: &Container| ContainerState {
-        name: Symbol::new(&container.name),
-        requests: container.effective_requests(),
-        limits: container.limits.clone(),
-    };
-    spec.containers.iter().map(state).collect()
-}
-
-/// A pod's specification with other requests and limits; `None` if they are what they were.
-pub fn respecified(spec: &PodSpec, containers: &[AdmittedContainer]) -> Option<PodSpec> {
-    let same = |(container, new): (&Container, &AdmittedContainer)| {
-        container.effective_requests() == new.requests && container.limits == new.limits
-    };
-    if spec.containers.iter().zip(containers).all(same) {
-        return None;
-    }
-    let mut changed = spec.clone();
-    for (container, new) in changed.containers.iter_mut().zip(containers) {
-        (container.requests, container.limits) = (new.requests.clone(), new.limits.clone());
-    }
-    Some(changed)
 }
 
 /// Whether the updater does anything in this mode.

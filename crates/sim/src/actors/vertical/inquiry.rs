@@ -1,13 +1,13 @@
 //! What people ask of the Vertical Pod Autoscaler in a running simulation: what it would make of a pod if its updater looked now.
 
-use super::{container_states, resizing};
+use super::resizing;
 use crate::actors::sim::Sim;
 use crate::actors::vertical::Vertical;
 use crate::actors::workload_controllers::Controllers;
 use crate::domain::vertical::{ContainerRecommendation, UpdateMode};
 use crate::domain::workload::ObjectName;
 use crate::domain::{PodId, ResourceName, Resources, SimTime, Symbol, VerticalPodAutoscaler};
-use nodecast_vpa::{Answers, Cap, Priority, Resize, ResizeCondition, UpdaterView, Verdict, cap};
+use nodecast_vpa::{Answers, Cap, Priority, Resize, ResizeCondition, UpdaterView, Verdict, cap, container_states};
 
 /// What a VerticalPodAutoscaler makes of one of its pods.
 #[derive(Clone, PartialEq, Debug)]
@@ -108,7 +108,7 @@ impl Vertical {
         let states = container_states(&sim.world.pod(pod).spec);
         let limits = self.limits_of(vpa.name.namespace);
         let capped = cap(vpa.recommendation.as_deref().unwrap_or_default(), vpa, &states, &limits).unwrap_or_default();
-        let answer = |container_state: &super::ContainerState| ContainerAnswer {
+        let answer = |container_state: &nodecast_vpa::ContainerState| ContainerAnswer {
             name: container_state.name,
             requests: container_state.requests.clone(),
             recommended: capped.container(container_state.name).cloned(),

@@ -10,7 +10,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::respecified;
 use crate::actors::actor_events::ActorEvent;
 use crate::actors::cpu_shares::CpuShares;
 use crate::actors::load_loop::Loads;
@@ -22,7 +21,7 @@ use crate::actors::workload_controllers::Controllers;
 use crate::cluster::PodPhase;
 use crate::domain::{KubernetesBehaviour, KubernetesVersion, NodeId, PodId, PodSpec, ResourceName, Resources, SimTime};
 use crate::world::record::{EventKind, VerticalMeans};
-use nodecast_vpa::{AdmittedContainer, ResizeCondition};
+use nodecast_vpa::{AdmittedContainer, ResizeCondition, respecified};
 
 /// The Vertical Pod Autoscaler, with what a resize of a pod reads and changes.
 pub(in crate::actors) struct Resizing<'a, 's> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::resizing::Resizing;
-use super::{Vertical, acts, container_states, resizing};
+use super::{Vertical, acts, resizing};
 use crate::actors::event::{VerticalEvent, class};
 use crate::actors::eviction;
 use crate::actors::sim::Sim;
@@ -14,7 +14,8 @@ use crate::domain::workload::ObjectName;
 use crate::domain::{PodId, SimTime, Symbol, VerticalPodAutoscaler, WorkloadId};
 use crate::world::record::VerticalMeans;
 use nodecast_vpa::{
-    Answers, ControllerKind, NamespaceLimits, PodGroup, PodToUpdate, Resize, Updater, UpdaterView, cap, priority,
+    Answers, ControllerKind, NamespaceLimits, PodGroup, PodToUpdate, Resize, Updater, UpdaterView, cap,
+    container_states, priority,
 };
 
 /// One pass over the pods of every VerticalPodAutoscaler.
@@ -86,7 +87,7 @@ impl Vertical {
         (asks.outside_range, asks.change >= self.updating.update_threshold)
     }
 
-    fn to_update(&self, sim: &Sim<'_>, pod: PodId, containers: Vec<super::ContainerState>) -> PodToUpdate {
+    fn to_update(&self, sim: &Sim<'_>, pod: PodId, containers: Vec<nodecast_vpa::ContainerState>) -> PodToUpdate {
         let (state, vertical) = (sim.world.pod(pod), self);
         PodToUpdate {
             name: self.name_of(sim, pod),
