@@ -1,5 +1,5 @@
 //! Agreement with Karpenter's real controllers over time: the cases in tests/cases, counted by the same code as
-//! `examples/agreement.rs`. Suites of single decisions are tests of the crates that decide.
+//! the example `agreement`. Suites of single decisions are tests of the crates that decide.
 
 use agreement::fields;
 use agreement::tally::assert_all_agree;

@@ -1,4 +1,4 @@
-//! Agreement with the real program: recorded answers in tests/cases, counted by the same code as `examples/agreement.rs`.
+//! Agreement with the real program: recorded answers in tests/cases, counted by the same code as the example `agreement`.
 
 use agreement::kube_scheduler;
 use agreement::tally::assert_all_agree;
