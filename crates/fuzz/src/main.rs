@@ -127,7 +127,7 @@ fn run(target: &Target, arguments: &Arguments) -> (String, BTreeSet<String>) {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     // The clock costs as much as an input of the fastest reader.
                     let is_late = || cpu_micros().saturating_sub(begun) >= micros_of_thread;
-                    if number >= executions || number % 16 == 0 && is_late() {
+                    if number >= executions || number.is_multiple_of(16) && is_late() {
                         break;
                     }
                     tally.executions.fetch_add(1, Ordering::Relaxed);
