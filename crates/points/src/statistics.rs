@@ -298,7 +298,7 @@ fn relative(base: &[f64], differences: &[f64], base_mean: f64) -> Option<Estimat
     Some(estimate)
 }
 
-/// The confidence of each of so many looks at growing samples, so that all together are wrong as rarely as one look at 95 %.
+/// The confidence of each look when samples grow from look to look: all looks together are wrong as rarely as one look at 95 %.
 pub fn confidence_per_look(looks: usize) -> f64 {
     1.0 - WRONG / looks.max(1) as f64
 }
