@@ -18,7 +18,9 @@ const NODES_MAX: usize = 1_500;
 /// How many pods are kept in brief.
 const BRIEFS_MAX: usize = 50_000;
 /// How coarse the lives of pods may become so that they fit, in tenths of a second.
-const TICKS: [i64; 8] = [1, 10, 100, 300, 600, 1_200, 3_000, 6_000];
+const TICKS: [i64; 8] = [1, 10, 100, 300, 600, 1_200, 3_000, COARSEST];
+/// A multiple of all others: what fits with one of them fits with this one.
+const COARSEST: i64 = 6_000;
 const MIB: i64 = 1_048_576;
 /// Stands for an instant that never came.
 const NEVER: i64 = -1;
@@ -83,17 +85,9 @@ impl Replay {
             *size = position;
         }
         let order = most_useful_first(outcome, counts.opens);
-        let mut drawn = DrawnReplay::new(&order, order.len().min(NODES_MAX));
         let pods = Briefs::new(&record.pods, &sizes);
-        let (tick, lives) = loop {
-            let found = fitting(&pods, &drawn, rows);
-            let coarsest = || (drawn.nodes.len() <= 1).then(|| coarsest(&pods, &drawn)).flatten();
-            if let Some(found) = found.or_else(coarsest) {
-                break found;
-            }
-            // Many pods at once, not many in turn: fewer nodes are drawn.
-            drawn = DrawnReplay::new(&order, drawn.nodes.len() / 4 * 3);
-        };
+        let drawn = drawn(&pods, &order, rows);
+        let (tick, lives) = fitting(&pods, &drawn, rows);
         let notices = notices(outcome);
         let nodes = drawn.nodes.iter().filter_map(|id| {
             let node = record.nodes.get(id.index())?;
@@ -229,15 +223,23 @@ impl<'p> Briefs<'p> {
 /// Rows of pods, counted, whose instants are multiples of so many tenths of a second.
 type Counted = (i64, BTreeMap<Life, u32>);
 
-/// Rows of pods on nodes that are drawn, as exact as the page has room for; `None` if it has none however coarse they are.
-fn fitting(pods: &Briefs<'_>, drawn: &DrawnReplay, rows: usize) -> Option<Counted> {
-    TICKS.into_iter().find_map(|tick| Some((tick, lives(pods, (drawn, rows), tick)?)))
+/// As many of the nodes, the first of `order`, as there is room for: fewer while the pods have more than so many rows however coarse they
+/// are. That is for many pods at once, not for many in turn.
+///
+/// A half of the numbers that are left is ruled out at a time: with fewer nodes there are never more rows.
+fn drawn(pods: &Briefs<'_>, order: &[NodeId], rows: usize) -> DrawnReplay {
+    let fewer = |count: &usize| (*count > 1).then(|| count / 4 * 3);
+    let counts: Vec<usize> = std::iter::successors(Some(order.len().min(NODES_MAX)), fewer).collect();
+    let has_room = |&count: &usize| lives(pods, (&DrawnReplay::new(order, count), rows), COARSEST).is_some();
+    let at = counts[..counts.len() - 1].partition_point(|count| !has_room(count));
+    DrawnReplay::new(order, counts[at])
 }
 
-/// The same as coarse as they get, however many they are.
-fn coarsest(pods: &Briefs<'_>, drawn: &DrawnReplay) -> Option<Counted> {
-    let tick = *TICKS.last()?;
-    Some((tick, lives(pods, (drawn, usize::MAX), tick)?))
+/// Rows of pods on nodes that are drawn, as exact as the page has room for; as coarse as they get if it has none.
+fn fitting(pods: &Briefs<'_>, drawn: &DrawnReplay, rows: usize) -> Counted {
+    let within = |rows| move |tick| Some((tick, lives(pods, (drawn, rows), tick)?));
+    let found = TICKS.into_iter().find_map(within(rows));
+    found.or_else(|| within(usize::MAX)(COARSEST)).unwrap_or_default()
 }
 
 /// Pods counted by their lives in whole ticks, nothing before it happened; those that lived between two ticks are not seen. A pod
@@ -286,5 +288,53 @@ fn columns(lives: &BTreeMap<Life, u32>) -> PodColumns {
         workload: Runs(lives.keys().map(|life| life.workload.0).collect()),
         size: Runs(lives.keys().map(|life| life.size).collect()),
         count: Runs(lives.values().copied().collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::{Brief, Briefs, DrawnReplay, TICKS, drawn, lives};
+    use crate::domain::{NodeId, WorkloadId};
+    use nodecast_world::record::Pods;
+
+    /// Four hundred pods on 53 nodes, which come in turn and wait for three different times.
+    fn pods() -> Vec<Brief> {
+        let pod = |number: i64| {
+            let created = number * 37 % 9_001;
+            let bound = created + number % 3 * 40;
+            Brief {
+                created,
+                bound: Some(bound),
+                ready: Some(bound + 310),
+                gone: (number % 4 > 0).then_some(bound + number * 7),
+                node: Some(NodeId((number * 11 % 53) as u32)),
+                workload: WorkloadId((number % 5) as u32),
+                size: 0,
+            }
+        };
+        (0..400).map(pod).collect()
+    }
+
+    #[test]
+    fn nodes_are_drawn_while_their_pods_fit() {
+        let (none, sizes) = (Pods::default(), BTreeMap::new());
+        let pods = Briefs { pods: &none, sizes: &sizes, kept: pods() };
+        let order: Vec<NodeId> = (0..53).map(|node| NodeId(node * 20 % 53)).collect();
+        let mut drawn_nodes = Vec::new();
+        for rows in [0, 3, 20, 60, 100, 200, 300, 390, 1_000] {
+            let has_room = |count| {
+                let some = DrawnReplay::new(&order, count);
+                TICKS.into_iter().any(|tick| lives(&pods, (&some, rows), tick).is_some())
+            };
+            let mut count = order.len();
+            while count > 1 && !has_room(count) {
+                count = count / 4 * 3;
+            }
+            drawn_nodes.push(drawn(&pods, &order, rows).nodes.len());
+            assert_eq!(drawn_nodes.last(), Some(&count), "{rows} rows");
+        }
+        assert!(drawn_nodes.iter().any(|count| (2..53).contains(count)), "{drawn_nodes:?}");
     }
 }
