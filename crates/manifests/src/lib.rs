@@ -77,6 +77,7 @@ pub use security_groups::SecurityGroupPolicy;
 pub use storage::{AttachLimits, CsiDriver};
 pub use workloads::PriorityClass;
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -270,7 +271,7 @@ pub fn read_manifests_with(
 /// As [`read_manifests`].
 pub fn read_documents<'s>(
     source: &'s Source,
-    documents: &[Node<'s>],
+    documents: &[impl Borrow<Node<'s>>],
     region: Option<&Region>,
 ) -> Result<Manifests, InputError> {
     let mut reader = Reader::new(Some(source)).with_region(region);
@@ -283,7 +284,7 @@ pub fn read_documents<'s>(
         return Ok(manifests);
     }
     for document in documents {
-        kinds::document(&mut reader, document, &mut manifests)?;
+        kinds::document(&mut reader, document.borrow(), &mut manifests)?;
     }
     manifests.warnings = reader.into_warnings();
     Ok(manifests)

@@ -334,11 +334,14 @@ impl<'s> Builder<'s, '_> {
             Event::MappingStart(_, anchor, _) => self.begin(NodeKind::Map(Vec::new()), at, anchor),
             Event::SequenceEnd | Event::MappingEnd => {
                 let Some(mut open) = self.open.pop() else { return Ok(()) };
-                if let NodeKind::Map(entries) = &mut open.node.kind {
-                    self.reject_duplicates(entries)?;
-                    if let Some(at) = open.merge {
-                        self.merge(entries, at)?;
+                match &mut open.node.kind {
+                    NodeKind::Map(entries) => {
+                        self.reject_duplicates(entries)?;
+                        open.merge.map_or(Ok(()), |at| self.merge(entries, at))?;
+                        entries.shrink_to_fit();
                     }
+                    NodeKind::Seq(items) => items.shrink_to_fit(),
+                    NodeKind::Null | NodeKind::Scalar { .. } => {}
                 }
                 self.add(open.node, open.anchor)
             }

@@ -47,6 +47,7 @@ pub(super) use setup::cluster_autoscaler;
 pub(crate) use setup::setup;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use nodecast_model::text::dump;
 
@@ -412,7 +413,7 @@ fn sort<'s>(mut object: Object<'s>, dump: &mut Dump<'s>) {
             if controlled {
                 return dump.pods.push(object);
             }
-            if let Some(spec) = objects::find_mut(&mut object.node, &["spec"]) {
+            if let Some(spec) = objects::find_mut(Rc::make_mut(&mut object.node), &["spec"]) {
                 objects::remove(spec, &["nodeName"]);
             }
         }
@@ -439,7 +440,7 @@ fn sort<'s>(mut object: Object<'s>, dump: &mut Dump<'s>) {
         _ => {}
     }
     if CARRIED.iter().any(|(kind, _)| *kind == object.kind) {
-        clean::clean(&mut object.node);
+        clean::clean(Rc::make_mut(&mut object.node));
         dump.carried.push(object);
     } else if !IMPLIED.contains(&&*object.kind) {
         dump.left_out.push(object);
@@ -465,7 +466,7 @@ fn leave_out_described_groups(dump: &mut Dump<'_>, notes: &mut Notes) {
     for mut config in configs.iter().cloned() {
         let count = config.at(&["fargateProfiles"]).map_or(0, |config| config.items().len());
         profiles += count;
-        if let NodeKind::Map(entries) = &mut config.node.kind {
+        if let NodeKind::Map(entries) = &mut Rc::make_mut(&mut config.node).kind {
             entries.retain(|entry| ["apiVersion", "kind", "fargateProfiles"].contains(&&*entry.key));
         }
         carried.extend((count > 0).then_some(config));
@@ -495,7 +496,7 @@ fn read<'s>(sources: &'s [Source], objects: &[Object<'s>], region: &Region) -> R
     let mut all = Manifests::default();
     for source in sources {
         let this_object = objects.iter().filter(|object| std::ptr::eq(object.source, source));
-        let documents: Vec<Node<'s>> = this_object.map(|object| object.node.clone()).collect();
+        let documents: Vec<&Node<'s>> = this_object.map(|object| &*object.node).collect();
         if !documents.is_empty() {
             all.apply(read_documents(source, &documents, Some(region))?);
         }

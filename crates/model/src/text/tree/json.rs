@@ -113,6 +113,7 @@ impl<'s> Visitor<'s> for Value<'_, 's, '_> {
         while let Some(node) = items.next_element_seed(Value { state: self.state, at: self.at, depth_left })? {
             nodes.push(node);
         }
+        nodes.shrink_to_fit();
         Ok(Node { kind: NodeKind::Seq(nodes), at: self.at })
     }
 
@@ -126,6 +127,7 @@ impl<'s> Visitor<'s> for Value<'_, 's, '_> {
         if has_duplicates(&entries) {
             return Err(A::Error::custom("a key is given twice"));
         }
+        entries.shrink_to_fit();
         Ok(Node { kind: NodeKind::Map(entries), at: self.at })
     }
 }

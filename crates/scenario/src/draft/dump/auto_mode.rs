@@ -49,7 +49,7 @@ pub(super) fn file(dump: &Dump<'_>, manifests: &Manifests, groups: &[Group], not
     let mut lost = BTreeSet::new();
     let mut shorter = Vec::new();
     for object in dump.carried.iter().filter(|item| item.kind == "NodePool" && !is_of_auto_mode(item)) {
-        let mut pool = object.node.clone();
+        let mut pool = Node::clone(&object.node);
         rename(&mut pool, &to_auto_mode, &mut lost);
         refer_to(&mut pool, ["eks.amazonaws.com", "NodeClass", "default"]);
         if lives_too_long(&object.name, manifests) {
@@ -110,7 +110,7 @@ pub(super) fn self_run(dump: &Dump<'_>, cluster: &Cluster, notes: &mut Notes) ->
     let mut lost = BTreeSet::new();
     let mut classes: BTreeSet<String> = BTreeSet::new();
     for object in dump.carried.iter().filter(|item| item.kind == "NodePool") {
-        let mut pool = object.node.clone();
+        let mut pool = Node::clone(&object.node);
         rename(&mut pool, &to_karpenter, &mut lost);
         let class = object.text(&["spec", "template", "spec", "nodeClassRef", "name"]).unwrap_or("default");
         refer_to(&mut pool, ["karpenter.k8s.aws", "EC2NodeClass", class]);
@@ -234,7 +234,7 @@ fn selecting(dump: &Dump<'_>, to: &dyn Fn(&str) -> Renamed, lost: &mut BTreeSet<
     const WITH_PODS: [&str; 8] =
         ["Deployment", "Rollout", "StatefulSet", "DaemonSet", "CronJob", "Job", "ScaledJob", "Pod"];
     for object in dump.carried.iter().filter(|item| WITH_PODS.contains(&&*item.kind)) {
-        let mut node = object.node.clone();
+        let mut node = Node::clone(&object.node);
         if rename(&mut node, to, lost) {
             document(&node, text);
         }

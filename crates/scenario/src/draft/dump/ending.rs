@@ -12,6 +12,7 @@
 //! What must not live here: pods that are being deleted themselves, whose objects say until when.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -98,7 +99,7 @@ pub(super) fn take_up(dump: &mut Dump<'_>, notes: &mut Notes) {
     for mut pod in std::mem::take(&mut dump.going) {
         let stated = pod.text(&["spec", "terminationGracePeriodSeconds"]).and_then(|text| text.parse::<i64>().ok());
         let until = last.checked_add(SignedDuration::from_secs(stated.unwrap_or(GRACE).max(0))).unwrap_or(last);
-        if let Some(metadata) = find_mut(&mut pod.node, &["metadata"]) {
+        if let Some(metadata) = find_mut(Rc::make_mut(&mut pod.node), &["metadata"]) {
             remove(metadata, &["ownerReferences"]);
             set(metadata, "deletionTimestamp", scalar(until.to_string()));
         }

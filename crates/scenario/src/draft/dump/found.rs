@@ -2,6 +2,8 @@
 //!
 //! What must not live here: what controllers make pods of (`rebuilt`, and what the dump carries).
 
+use std::rc::Rc;
+
 use super::objects::{Object, find, map, scalar};
 use super::{DraftFile, Dump, yaml};
 use crate::tree::{Entry, Location, Node, NodeKind};
@@ -28,7 +30,7 @@ pub(super) fn objects<'s>(dump: &Dump<'s>) -> Vec<Object<'s>> {
     if dump.nodes.is_empty() {
         return Vec::new();
     }
-    let short = |object: &Object<'s>, node: Node<'s>| Object { node, ..object.clone() };
+    let short = |object: &Object<'s>, node: Node<'s>| Object { node: Rc::new(node), ..object.clone() };
     let nodes = dump.nodes.iter().map(|this_node| short(this_node, node(this_node)));
     let claims = dump.claims.iter().map(|this_claim| short(this_claim, claim(this_claim)));
     nodes.chain(claims).chain(dump.running.iter().map(|dump| short(dump, pod(dump)))).collect()

@@ -2,6 +2,7 @@
 //! pods do, so templates take them over.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use super::objects::{Object, find, find_mut, map};
 use super::rebuilt::{simulated_as, workload_of};
@@ -46,7 +47,7 @@ pub(super) fn containers(dump: &mut Dump<'_>, notes: &mut Notes) {
 fn add<'s>(object: &mut Object<'s>, pod: &Object<'s>) -> Vec<String> {
     let mut added = Vec::new();
     for list in ["containers", "initContainers"] {
-        let Some(spec) = find_mut(&mut object.node, &["spec", "template", "spec"]) else { continue };
+        let Some(spec) = find_mut(Rc::make_mut(&mut object.node), &["spec", "template", "spec"]) else { continue };
         let name = |container: &Node<'s>| container.get("name").and_then(Node::as_text).unwrap_or_default().to_owned();
         let known: BTreeSet<String> = find(spec, &[list]).map_or(&[][..], Node::items).iter().map(&name).collect();
         let pod = pod.at(&["spec", list]).map_or(&[][..], Node::items).iter();

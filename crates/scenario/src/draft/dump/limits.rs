@@ -6,6 +6,7 @@
 //! What must not live here: how what the AWS CLI prints is read (`aws`).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use super::Notes;
 use super::aws::{AutoScalingGroup, Described, ManagedGroup, MixedInstances, Sizes};
@@ -69,7 +70,7 @@ pub(super) fn label(nodes: &mut [Object<'_>], described: &Described, notes: &mut
     for node in nodes.iter_mut().filter(|node| !is_labelled(node) && !is_karpenters(node) && !is_on_fargate(node)) {
         let Some(group) = instance(node).and_then(|id| of_instance.get(id)) else { continue };
         let (name, _) = group.node_group();
-        if let Some(metadata) = find_mut(&mut node.node, &["metadata"]) {
+        if let Some(metadata) = find_mut(Rc::make_mut(&mut node.node), &["metadata"]) {
             if metadata.get("labels").is_none() {
                 set(metadata, "labels", map([]));
             }

@@ -129,7 +129,7 @@ fn tell_of_labels<'l>(pools: impl Iterator<Item = &'l [(String, String)]>, notes
 
 /// A Deployment without replicas.
 pub(super) fn stopped(deployment: &Object<'_>, text: &mut String) {
-    let mut stopped = deployment.node.clone();
+    let mut stopped = Node::clone(&deployment.node);
     if let Some(spec) = find_mut(&mut stopped, &["spec"]) {
         set(spec, "replicas", scalar("0"));
     }

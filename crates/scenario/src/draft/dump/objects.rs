@@ -1,6 +1,7 @@
 //! The objects of a dump, without what the cluster added to them.
 
 use std::borrow::Cow;
+use std::rc::Rc;
 
 use crate::ScenarioError;
 use crate::manifests::{fleet_help, group_of, is_namesake};
@@ -14,7 +15,8 @@ pub(super) const COMMAND: &str = "kubectl get deploy,sts,ds,cj,jobs,hpa,pdb,node
 #[derive(Clone, Debug)]
 pub(super) struct Object<'s> {
     pub(super) source: &'s Source,
-    pub(super) node: Node<'s>,
+    /// Pods stand in several lists: who changes one takes a copy of it.
+    pub(super) node: Rc<Node<'s>>,
     pub(super) kind: String,
     pub(super) namespace: String,
     pub(super) name: String,
@@ -52,7 +54,7 @@ impl<'s> Object<'s> {
         let kind = called(group(&node), &kind);
         let text = |key| find(&node, &["metadata", key]).and_then(Node::as_text).unwrap_or_default().to_owned();
         let (namespace, name) = (text("namespace"), text("name"));
-        Self { source, node, kind, namespace, name }
+        Self { source, node: Rc::new(node), kind, namespace, name }
     }
 
     /// The API group; empty for the oldest kinds.
@@ -205,4 +207,38 @@ fn take<'s>(
     }
     found.push(Object::new(source, document, kind));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use nodecast_model::text::dump::parse;
+
+    use crate::source::{Limits, Source};
+    use crate::tree::{Node, NodeKind, Variables};
+
+    /// Entries that lists and maps have room for, and those that they have.
+    fn room(node: &Node<'_>) -> (usize, usize) {
+        let plus = |sum: (usize, usize), node: &Node<'_>| {
+            let (room, used) = room(node);
+            (sum.0 + room, sum.1 + used)
+        };
+        match &node.kind {
+            NodeKind::Seq(items) => items.iter().fold((items.capacity(), items.len()), plus),
+            NodeKind::Map(entries) => {
+                entries.iter().map(|entry| &entry.value).fold((entries.capacity(), entries.len()), plus)
+            }
+            NodeKind::Null | NodeKind::Scalar { .. } => (0, 0),
+        }
+    }
+
+    #[test]
+    fn objects_hold_no_room_in_reserve() {
+        for text in ["a: {b: 1}\nc: [x, y, {d: [2]}]\n", "{\"a\": {\"b\": 1}, \"c\": [\"x\", {\"d\": [2, 3, 4]}]}"] {
+            let source = Source::new("dump.yaml", text);
+            let documents = parse(&source, &Variables::new(), &Limits::default()).unwrap();
+            let (room, used) = room(&documents[0]);
+            assert_eq!(room, used, "{text}");
+            assert!(used > 6, "{used}");
+        }
+    }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::rc::Rc;
 
 use super::objects::{Object, find_mut, remove, scalar, set};
 use super::recorded::cell;
@@ -151,7 +152,7 @@ impl<'s> Passing<'s> {
         passing.namespace = most.map(|(name, _)| name).unwrap_or_default();
         for pod in dump.running.iter_mut().filter(|pod| is_passing(pod).is_some() && !pod.is_deleted()) {
             // The trace makes it, under this name, and nothing else does.
-            if let Some(metadata) = find_mut(&mut pod.node, &["metadata"]) {
+            if let Some(metadata) = find_mut(Rc::make_mut(&mut pod.node), &["metadata"]) {
                 remove(metadata, &["ownerReferences"]);
                 set(metadata, "namespace", scalar(passing.namespace.clone()));
             }

@@ -168,7 +168,7 @@ fn replicas_of(set: &Object<'_>) -> u64 {
 
 /// The Deployment of this name that a ReplicaSet is of.
 fn of_set<'s>(object: &Object<'s>, name: &str, replicas: u64) -> Object<'s> {
-    let mut node = object.node.clone();
+    let mut node = Node::clone(&object.node);
     clean::clean(&mut node);
     for labels in [&["spec", "selector", "matchLabels"][..], &["spec", "template", "metadata", "labels"]] {
         if let Some(labels) = find_mut(&mut node, labels) {
@@ -190,7 +190,7 @@ fn of_set<'s>(object: &Object<'s>, name: &str, replicas: u64) -> Object<'s> {
 
 /// A workload whose template is what a pod looks like.
 fn of_pod<'s>(pod: &Object<'s>, kind: &'static str, name: &str, count: usize) -> Object<'s> {
-    let mut this_node = pod.node.clone();
+    let mut this_node = Node::clone(&pod.node);
     clean::clean(&mut this_node);
     let mut labels = find(&this_node, &["metadata", "labels"]).cloned().unwrap_or_else(|| map([]));
     remove(&mut labels, &POD_LABELS);

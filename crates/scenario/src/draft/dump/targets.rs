@@ -3,6 +3,7 @@
 //! What must not live here: Rollouts, which are read as Deployments.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use super::makers::{Name, owner};
 use super::objects::{Object, find, find_mut, scalar, set};
@@ -76,7 +77,7 @@ impl Targets {
                 ));
             }
             let group = if own_kind == "Rollout" { "argoproj.io/v1alpha1" } else { "apps/v1" };
-            if let Some(reference) = find_mut(&mut object.node, &["spec", key]) {
+            if let Some(reference) = find_mut(Rc::make_mut(&mut object.node), &["spec", key]) {
                 set(reference, "apiVersion", scalar(group));
                 set(reference, "kind", scalar(own_kind.clone()));
                 set(reference, "name", scalar(own_name.clone()));
