@@ -334,6 +334,7 @@ impl ClusterAutoscaler {
                 state,
                 actions,
                 usable: &usable,
+                terminating: pods::nodes_of_terminating(seen.pods),
                 limits,
                 speed,
                 moved_pods: 0,

@@ -3,7 +3,7 @@
 //! Source: Cluster Autoscaler 1.36 `core/podlistprocessor/`, `simulator/scheduling/hinting_simulator.go`,
 //! `core/static_autoscaler.go` (`filterOutYoungPods`), `utils/kubernetes/listers.go`.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::equivalence::SimilarPods;
 use super::flags::Flags;
@@ -43,6 +43,16 @@ pub fn split(flags: &Flags, pods: &[PodView]) -> Split {
     }
     split.waiting.append(&mut unprocessed);
     split
+}
+
+/// Nodes with pods whose deletion was asked for.
+pub fn nodes_of_terminating(pods: &[PodView]) -> FxHashSet<NodeId> {
+    let terminating = pods.iter().filter(|pod| pod.deleted_at.is_some());
+    let node = |pod: &PodView| match pod.place {
+        PodPlace::Bound(node) => Some(node),
+        PodPlace::Nominated(_) | PodPlace::Unschedulable | PodPlace::Unprocessed | PodPlace::Gated => None,
+    };
+    terminating.filter_map(node).collect()
 }
 
 /// Whether a pod's priority is so low that it neither counts nor is helped.

@@ -7,6 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rustc_hash::FxHashSet;
+
 use super::TO_BE_DELETED;
 use super::budgets::{RemainingBudgets, crop};
 use super::cluster_state::ClusterState;
@@ -16,7 +18,7 @@ use super::flags::Flags;
 use super::pods::{Hints, is_recreatable, try_to_place};
 use super::quotas::{Left, Limited, amount};
 use super::snapshot::{NodeAt, PodAt, Snapshot};
-use super::utilization::{LeftOut, PodOnNode, Utilization, has_gpu, utilization};
+use super::utilization::{LeftOut, PodOnNode, Requested, Utilization, has_gpu, utilization};
 use super::view::{GroupActions, NodeView, Observation, PodPlace};
 use crate::controller_time as model;
 use nodecast_model::domain::controller_time::work_within;
@@ -159,6 +161,8 @@ pub(super) struct ScaleDown<'a> {
     pub(super) state: &'a ClusterState,
     pub(super) actions: &'a dyn GroupActions,
     pub(super) usable: &'a dyn Fn(&NodeView) -> bool,
+    /// Nodes with pods whose deletion was asked for.
+    pub(super) terminating: FxHashSet<NodeId>,
     /// What the limits of the cluster let go.
     pub(super) limits: Left,
     /// How fast the program computes, in percent of what was measured; `None` if its limits of time never bind.
@@ -360,8 +364,21 @@ impl ScaleDown<'_> {
             requests: self.snapshot.requests(pod),
             view: self.snapshot.observed_pod(pod).map(|at| &self.seen.pods[at]),
         };
-        let pods = self.snapshot.node(at).pods.iter().map(on_node);
-        let found = utilization(&node.labels, &node.allocatable, pods, left_out, self.seen.now);
+        let by_pods = |resource| {
+            let pods = self.snapshot.node(at).pods.iter().map(on_node);
+            Requested::by_pods(resource, pods, left_out, self.seen.now)
+        };
+        // The sum that the scheduler keeps is that of the pods, unless some of them do not count.
+        let all_count = !left_out.daemons && !left_out.mirrors && !self.terminating.contains(&node.id);
+        let requested = |resource| {
+            if !all_count {
+                return by_pods(resource);
+            }
+            let sums = Requested { counted: self.snapshot.requested(at, resource), left_out: 0 };
+            debug_assert_eq!(sums, by_pods(resource), "{resource:?} of the pods on {}", node.name);
+            sums
+        };
+        let found = utilization(&node.labels, &node.allocatable, requested);
         let Some(found) = found else { return (Some(Reason::UnexpectedError), None) };
         let needed = self.threshold(node).is_some_and(|threshold| found.share > threshold);
         (needed.then_some(Reason::NotUnderutilized), Some(found))

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 
 use super::view::{NodeTemplate, NodeView, Observation, PodTraits};
 use nodecast_model::domain::symbol::well_known;
-use nodecast_model::domain::{Labels, NodeId, PodId, PodSpec, Resources, Symbol, Taint, TaintEffect};
+use nodecast_model::domain::{Labels, NodeId, PodId, PodSpec, ResourceName, Resources, Symbol, Taint, TaintEffect};
 use nodecast_scheduler::{ClusterView, PodVolumes, Predicates, Rejection, SchedulerNode, ShapeId};
 
 /// A node of the snapshot, by place in its table.
@@ -212,17 +212,17 @@ impl Snapshot {
             while let Some((_, gone)) = before.next_if(|pair| pair.0 < id) {
                 self.lift(gone);
             }
-            let place = self.find(node);
             if let Some((_, pod)) = before.next_if(|pair| pair.0 == id) {
                 let this_pod = &mut self.pods[pod.0];
-                if this_pod.node.is_some() && this_pod.node == place && Arc::ptr_eq(&this_pod.traits, traits) {
+                let stays = this_pod.node.is_some_and(|at| self.nodes[at.0].id == node);
+                if stays && Arc::ptr_eq(&this_pod.traits, traits) {
                     this_pod.observed = Some(observed);
                     now.push((id, pod));
                     continue;
                 }
                 self.lift(pod);
             }
-            if let Some(place) = place {
+            if let Some(place) = self.find(node) {
                 let pod = self.add_pod(Some(observed), traits);
                 self.put(pod, place);
                 changed.push(place);
@@ -495,6 +495,11 @@ impl Snapshot {
     /// What a pod requests.
     pub fn requests(&self, pod: PodAt) -> &Resources {
         &self.pods[pod.0].requests
+    }
+
+    /// What all pods on a node request of a resource.
+    pub fn requested(&self, node: NodeAt, resource: ResourceName) -> i64 {
+        self.view.requested(self.nodes[node.0].id, resource)
     }
 
     /// What a pod shares with its siblings.

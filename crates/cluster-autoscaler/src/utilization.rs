@@ -58,52 +58,53 @@ pub fn has_gpu(labels: &Labels, allocatable: &Resources) -> bool {
     has_gpu_label(labels) || allocatable.get(ResourceName::NVIDIA_GPU) > 0
 }
 
+/// What the pods of a node request of a resource.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Requested {
+    /// By the pods that count.
+    pub counted: i64,
+    /// By those that leave the calculation.
+    pub left_out: i64,
+}
+
+impl Requested {
+    /// The sums over all pods of a node.
+    pub fn by_pods<'a>(
+        resource: ResourceName,
+        pods: impl Iterator<Item = PodOnNode<'a>>,
+        left_out: LeftOut,
+        now: SimTime,
+    ) -> Self {
+        let mut sums = Self::default();
+        for PodOnNode { traits, requests, view } in pods {
+            if (left_out.daemons && traits.is_daemon()) || (left_out.mirrors && traits.is_mirror()) {
+                sums.left_out += requests.get(resource);
+            } else if !view.is_some_and(|pod| is_long_terminating(pod, now)) {
+                sums.counted += requests.get(resource);
+            }
+        }
+        sums
+    }
+}
+
 /// A node's utilisation; `None` if its allocatable resources do not allow one to be worked out.
-pub fn utilization<'a>(
+pub fn utilization(
     labels: &Labels,
     allocatable: &Resources,
-    pods: impl Iterator<Item = PodOnNode<'a>>,
-    left_out: LeftOut,
-    now: SimTime,
+    requested: impl Fn(ResourceName) -> Requested,
 ) -> Option<Utilization> {
+    let share = |resource| {
+        let offered = allocatable.find(resource).filter(|&amount| amount != 0)?;
+        let Requested { counted, left_out } = requested(resource);
+        Some(counted as f64 / (offered - left_out) as f64)
+    };
     if has_gpu(labels, allocatable) {
         let gpu = ResourceName::NVIDIA_GPU;
         // A GPU that is not ready is not used.
-        let share = match allocatable.get(gpu) {
-            0 => 0.0,
-            _ => shares([gpu], allocatable, pods, left_out, now)?[0],
-        };
+        let share = if allocatable.get(gpu) == 0 { 0.0 } else { share(gpu)? };
         return Some(Utilization { resource: gpu, share, cpu: None, memory: None });
     }
-    let [cpu, memory] = shares([ResourceName::CPU, ResourceName::MEMORY], allocatable, pods, left_out, now)?;
+    let (cpu, memory) = (share(ResourceName::CPU)?, share(ResourceName::MEMORY)?);
     let (resource, share) = if cpu > memory { (ResourceName::CPU, cpu) } else { (ResourceName::MEMORY, memory) };
     Some(Utilization { resource, share, cpu: Some(cpu), memory: Some(memory) })
-}
-
-/// The share of each of these resources that the pods request.
-fn shares<'a, const N: usize>(
-    resources: [ResourceName; N],
-    allocatable: &Resources,
-    pods: impl Iterator<Item = PodOnNode<'a>>,
-    left_out: LeftOut,
-    now: SimTime,
-) -> Option<[f64; N]> {
-    let mut offered = [0; N];
-    for (offered, &resource) in offered.iter_mut().zip(&resources) {
-        *offered = allocatable.find(resource).filter(|&amount| amount != 0)?;
-    }
-    let (mut requested, mut excluded) = ([0; N], [0; N]);
-    for PodOnNode { traits, requests, view } in pods {
-        let sums = if (left_out.daemons && traits.is_daemon()) || (left_out.mirrors && traits.is_mirror()) {
-            &mut excluded
-        } else if view.is_some_and(|pod| is_long_terminating(pod, now)) {
-            continue;
-        } else {
-            &mut requested
-        };
-        for (sum, &resource) in sums.iter_mut().zip(&resources) {
-            *sum += requests.get(resource);
-        }
-    }
-    Some(std::array::from_fn(|at| requested[at] as f64 / (offered[at] - excluded[at]) as f64))
 }

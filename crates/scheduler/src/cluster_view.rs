@@ -12,7 +12,7 @@ use super::topology::{KeyIndex, TopologyKeys};
 use super::volumes::PodVolumes;
 use nodecast_model::domain::labels::{SelectorExpression, SelectorOperator, with_namespace_name};
 use nodecast_model::domain::topology::PodAffinity;
-use nodecast_model::domain::{LabelSelector, Labels, NodeId, PodId, PodSpec, SimTime, Symbol};
+use nodecast_model::domain::{LabelSelector, Labels, NodeId, PodId, PodSpec, ResourceName, SimTime, Symbol};
 
 /// A Service as far as it concerns the scheduler: its selector says which pods belong together.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -213,6 +213,18 @@ impl ClusterView {
     /// What is known of a node.
     pub fn node(&self, id: NodeId) -> Option<&SchedulerNode> {
         self.entry(self.slot(id)?).map(|entry| &entry.node)
+    }
+
+    /// What the pods placed on a node request of a resource: thousandths of a CPU, bytes, or pieces; 0 without such a node.
+    pub fn requested(&self, id: NodeId, resource: ResourceName) -> i64 {
+        let Some(entry) = self.slot(id).and_then(|slot| self.entry(slot)) else { return 0 };
+        match resource {
+            ResourceName::CPU => entry.requested.milli_cpu,
+            ResourceName::MEMORY => entry.requested.memory,
+            ResourceName::EPHEMERAL_STORAGE => entry.requested.ephemeral_storage,
+            ResourceName::PODS => entry.pods.len() as i64,
+            extended => entry.extended.get(extended),
+        }
     }
 
     /// Takes a node away, with whatever is placed there or nominated for it; returns what was known of it.

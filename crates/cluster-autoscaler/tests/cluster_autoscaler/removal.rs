@@ -2,7 +2,7 @@
 
 use nodecast_cluster_autoscaler::ScaleDownReport;
 use nodecast_cluster_autoscaler::scale_down::{Planner, UnremovableReason as Reason};
-use nodecast_cluster_autoscaler::utilization::{LeftOut, PodOnNode, utilization};
+use nodecast_cluster_autoscaler::utilization::{LeftOut, PodOnNode, Requested, utilization};
 use nodecast_cluster_autoscaler::view::PodPlace;
 use nodecast_model::domain::pod::InitContainer;
 use nodecast_model::domain::topology::NodeInclusionPolicy;
@@ -40,8 +40,9 @@ fn utilisation_excludes_daemonset_and_mirror_pods_if_set() {
         let requests: Vec<Resources> = pods.iter().map(|pod| pod.spec.requests()).collect();
         let pods: Vec<PodOnNode<'_>> =
             pods.iter().zip(&requests).map(|(traits, requests)| PodOnNode { traits, requests, view: None }).collect();
-        let found =
-            utilization(&Labels::new(), &node, pods.iter().copied(), LeftOut { daemons, mirrors }, START).unwrap();
+        let left_out = LeftOut { daemons, mirrors };
+        let requested = |resource| Requested::by_pods(resource, pods.iter().copied(), left_out, START);
+        let found = utilization(&Labels::new(), &node, requested).unwrap();
         (found.resource, found.share, found.cpu)
     };
     assert_eq!(share(&[&plain, &plain], false, false), (ResourceName::MEMORY, 0.2, Some(0.1)));
@@ -55,9 +56,10 @@ fn utilisation_excludes_daemonset_and_mirror_pods_if_set() {
     let requests = &plain.spec.requests();
     let ended = [None, Some(&lab.pods[0])].map(|view| PodOnNode { traits: &plain, requests, view });
     let none = LeftOut { daemons: false, mirrors: false };
-    assert!((utilization(&Labels::new(), &node, ended.iter().copied(), none, START).unwrap().share - 0.1).abs() < 1e-9);
+    let requested = |resource| Requested::by_pods(resource, ended.iter().copied(), none, START);
+    assert!((utilization(&Labels::new(), &node, requested).unwrap().share - 0.1).abs() < 1e-9);
     let without = Resources::new().with(ResourceName::CPU, 2_000);
-    assert_eq!(utilization(&Labels::new(), &without, ended.iter().copied(), none, START), None);
+    assert_eq!(utilization(&Labels::new(), &without, requested), None);
 }
 
 #[test]
