@@ -239,11 +239,10 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
     let replayed = observed::loads(wishes.observed.as_ref(), &manifests, &mut notes);
     let used = usages::usages(&dump, &manifests, (&demand, &replayed), &mut notes);
     let files: Vec<DraftFile> = manifest_files(&dump);
-    let running = found::objects(&dump);
     // A mistake is shown where the dump has it, not when a run begins with it.
-    let _ = read(sources, &running, &cluster.region)?;
+    let found = found::file(&dump, |objects| read(sources, objects, &cluster.region).map(drop))?;
     // A replay begins when the observation does, with other nodes than those of the dump's moment.
-    let found = if wishes.observed.is_some() { None } else { found::file(&running) };
+    let found = found.filter(|_| wishes.observed.is_none());
     let trace = trace(&dump, (&passing, &jobs), (&cluster, wishes.observed.as_ref()), &mut notes)?;
     let migration = Migration::new(&dump, &cluster, &groups);
     let regrouped = regrouping::groups(&dump, &cluster, &mut notes);

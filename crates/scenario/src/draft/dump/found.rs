@@ -6,10 +6,13 @@ use std::rc::Rc;
 
 use super::objects::{Object, find, map, scalar};
 use super::{DraftFile, Dump, yaml};
+use crate::error::ScenarioError;
 use crate::tree::{Entry, Location, Node, NodeKind};
 
 /// The file of what runs.
 pub(super) const FILE: &str = "dump.yaml";
+/// Objects that are in memory in this form at a time: a large cluster has many pods.
+const AT_A_TIME: usize = 1_000;
 /// Keys of a container that say what it asks for.
 const CONTAINER: [&str; 4] = ["name", "image", "resources", "restartPolicy"];
 /// Keys of a pod that say where it may run, of use where nothing else says so.
@@ -25,26 +28,36 @@ const PLACEMENT: [&str; 7] = [
 /// Controllers whose template says so.
 const WITH_TEMPLATE: [&str; 4] = ["ReplicaSet", "StatefulSet", "DaemonSet", "Job"];
 
-/// What runs, in as few words; nothing if there are no nodes.
-pub(super) fn objects<'s>(dump: &Dump<'s>) -> Vec<Object<'s>> {
-    if dump.nodes.is_empty() {
-        return Vec::new();
-    }
+/// What runs, in as few words.
+fn objects<'d, 's>(dump: &'d Dump<'s>) -> impl Iterator<Item = Object<'s>> + use<'d, 's> {
     let short = |object: &Object<'s>, node: Node<'s>| Object { node: Rc::new(node), ..object.clone() };
-    let nodes = dump.nodes.iter().map(|this_node| short(this_node, node(this_node)));
-    let claims = dump.claims.iter().map(|this_claim| short(this_claim, claim(this_claim)));
-    nodes.chain(claims).chain(dump.running.iter().map(|dump| short(dump, pod(dump)))).collect()
+    let nodes = dump.nodes.iter().map(move |this_node| short(this_node, node(this_node)));
+    let claims = dump.claims.iter().map(move |this_claim| short(this_claim, claim(this_claim)));
+    nodes.chain(claims).chain(dump.running.iter().map(move |dump| short(dump, pod(dump))))
 }
 
-/// The file of what runs; none if there are no nodes.
-pub(super) fn file(objects: &[Object<'_>]) -> Option<DraftFile> {
-    if objects.is_empty() {
-        return None;
+/// The file of what runs, whose objects `check` is shown; none if there are no nodes.
+///
+/// # Errors
+/// That of `check`.
+pub(super) fn file<'s>(
+    dump: &Dump<'s>,
+    check: impl Fn(&[Object<'s>]) -> Result<(), ScenarioError>,
+) -> Result<Option<DraftFile>, ScenarioError> {
+    if dump.nodes.is_empty() {
+        return Ok(None);
     }
     let mut documents = String::new();
-    objects.iter().for_each(|object| yaml::document(&object.node, &mut documents));
-    let about = "# What ran in the cluster: nodes, and pods with their nodes. The run begins with it; what makes the pods is in the other files.\n";
-    Some(DraftFile { name: FILE.into(), text: about.to_owned() + &documents })
+    let mut all = objects(dump);
+    loop {
+        let some: Vec<Object<'s>> = all.by_ref().take(AT_A_TIME).collect();
+        if some.is_empty() {
+            let about = "# What ran in the cluster: nodes, and pods with their nodes. The run begins with it; what makes the pods is in the other files.\n";
+            return Ok(Some(DraftFile { name: FILE.into(), text: about.to_owned() + &documents }));
+        }
+        check(&some)?;
+        some.iter().for_each(|object| yaml::document(&object.node, &mut documents));
+    }
 }
 
 /// Those of `keys` that a map has.
