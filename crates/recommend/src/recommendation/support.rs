@@ -166,7 +166,8 @@ impl<P: Problem> Search<'_, P> {
         }
         let without: Vec<Choice> = changed.iter().map(|lever| with(&verdict.choice, *lever, 0)).collect();
         self.know(&without, seeds)?;
-        let standings = changed.iter().zip(&without).filter_map(|(lever, without)| {
+        let altering = changed.iter().zip(&without).filter(|(_, item)| self.alters(&verdict.choice, item, seeds));
+        let standings = altering.filter_map(|(lever, without)| {
             let standing = self.standing_over(without, seeds, 1.0)?;
             Some((standing.strain, -standing.saving, *lever))
         });
@@ -281,10 +282,18 @@ impl<P: Problem> Search<'_, P> {
         (0..choice.len()).filter(changed).filter(|lever| self.problem.bound() != Some(*lever)).collect()
     }
 
+    /// Whether a measure that a limit speaks of is another in one of these runs. A change that alters none strains no limit: without it, they are
+    /// kept no better.
+    fn alters(&self, choice: &Choice, without: &Choice, seeds: &[u64]) -> bool {
+        let runs = self.samples(choice, seeds).zip(self.samples(without, seeds));
+        runs.is_some_and(|(with, without)| with.iter().zip(without).any(|(one, other)| one.measures != other.measures))
+    }
+
     /// The change without which the limits are kept best; of those that are alike, the one that saves least.
     fn straining(&self, choice: &Choice, without: &[Choice], shares: &Shares, seeds: &[u64]) -> Vec<usize> {
         let moving = self.moving(choice);
-        let of = shares.iter().zip(without).filter(|((lever, _), _)| moving.contains(lever));
+        let strains = |lever: usize, item: &Choice| moving.contains(&lever) && self.alters(choice, item, seeds);
+        let of = shares.iter().zip(without).filter(|((lever, _), item)| strains(*lever, item));
         let of = of.map(|((lever, share), item)| (self.strain(item, seeds), share.mean, *lever));
         of.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))).map(|pair| pair.2).into_iter().collect()
     }

@@ -229,3 +229,40 @@ fn claims_are_true_and_intervals_cover_the_truth() {
     let cover = f64::from(covered as u32) / f64::from(confirmed);
     assert!((0.92..=0.98).contains(&cover), "{cover} of {confirmed}");
 }
+
+/// Two levers of which either alone makes pods wait longer than both do, and a third that no pod notices.
+struct Crossed {
+    limits: Vec<Limit>,
+}
+
+impl Problem for Crossed {
+    type Error = Infallible;
+
+    fn levels(&self) -> &[usize] {
+        &[2, 2, 2]
+    }
+
+    fn limits(&self) -> &[Limit] {
+        &self.limits
+    }
+
+    fn simulate(&self, asked: &[(Choice, u64)]) -> Result<Vec<Sample>, Infallible> {
+        let sample = |(choice, seed): &(Choice, u64)| {
+            let wait = [[30.0, 38.0], [39.0, 36.5]][choice[1]][choice[2]];
+            let saved =
+                [50.0, 10.0, 12.0].iter().zip(choice).map(|(saving, level)| saving * *level as f64).sum::<f64>();
+            let noise = Streams::new(7).nth("cost", "", *seed).normal();
+            Sample { cost: COST - saved + noise, measures: vec![Some(wait)] }
+        };
+        Ok(asked.iter().map(sample).collect())
+    }
+}
+
+#[test]
+fn change_without_effect_on_limits_stays() {
+    let limit = Limit::AsToday { name: "wait".into(), figure: "pending_p99", slack: 5.0, share: 0.1 };
+    let problem = Crossed { limits: vec![limit] };
+    let mut search = Search::new(&problem, effort(400));
+    let Ok(verdict) = search.verdict(vec![1, 1, 1]);
+    assert_eq!((verdict.advice, verdict.choice), (Advice::Change, vec![1, 0, 0]));
+}
