@@ -282,8 +282,8 @@ impl<P: Problem> Search<'_, P> {
         (0..choice.len()).filter(changed).filter(|lever| self.problem.bound() != Some(*lever)).collect()
     }
 
-    /// Whether a measure that a limit speaks of is another in one of these runs. A change that alters none strains no limit: without it, they are
-    /// kept no better.
+    /// Whether a limited measure of `choice` differs from that of `without` in one of these runs. A change that alters no such measure cannot
+    /// break a limit, and removing it does not help.
     fn alters(&self, choice: &Choice, without: &Choice, seeds: &[u64]) -> bool {
         let runs = self.samples(choice, seeds).zip(self.samples(without, seeds));
         runs.is_some_and(|(with, without)| with.iter().zip(without).any(|(one, other)| one.measures != other.measures))

@@ -223,10 +223,10 @@ impl<'p> Briefs<'p> {
 /// Rows of pods, counted, whose instants are multiples of so many tenths of a second.
 type Counted = (i64, BTreeMap<Life, u32>);
 
-/// As many of the nodes, the first of `order`, as there is room for: fewer while the pods have more than so many rows however coarse they
-/// are. That is for many pods at once, not for many in turn.
+/// The first nodes of `order`. Their number is the largest one tried for which the pods fit into `rows` rows at the coarsest tick, and at
+/// most 1 if they never fit.
 ///
-/// A half of the numbers that are left is ruled out at a time: with fewer nodes there are never more rows.
+/// The search is binary: with fewer nodes there are never more rows.
 fn drawn(pods: &Briefs<'_>, order: &[NodeId], rows: usize) -> DrawnReplay {
     let fewer = |count: &usize| (*count > 1).then(|| count / 4 * 3);
     let counts: Vec<usize> = std::iter::successors(Some(order.len().min(NODES_MAX)), fewer).collect();
@@ -235,7 +235,7 @@ fn drawn(pods: &Briefs<'_>, order: &[NodeId], rows: usize) -> DrawnReplay {
     DrawnReplay::new(order, counts[at])
 }
 
-/// Rows of pods on nodes that are drawn, as exact as the page has room for; as coarse as they get if it has none.
+/// Pods on nodes that are drawn, at the finest tick that fits into `rows` rows; at the coarsest if none fits.
 fn fitting(pods: &Briefs<'_>, drawn: &DrawnReplay, rows: usize) -> Counted {
     let within = |rows| move |tick| Some((tick, lives(pods, (drawn, rows), tick)?));
     let found = TICKS.into_iter().find_map(within(rows));

@@ -36,7 +36,7 @@ fn objects<'d, 's>(dump: &'d Dump<'s>) -> impl Iterator<Item = Object<'s>> + use
     nodes.chain(claims).chain(dump.running.iter().map(move |dump| short(dump, pod(dump))))
 }
 
-/// The file of what runs, whose objects `check` is shown; none if there are no nodes.
+/// The file of what runs; none if there are no nodes. `check` gets all of its objects, at most [`AT_A_TIME`] per call.
 ///
 /// # Errors
 /// That of `check`.

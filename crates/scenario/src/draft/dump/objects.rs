@@ -15,7 +15,7 @@ pub(super) const COMMAND: &str = "kubectl get deploy,sts,ds,cj,jobs,hpa,pdb,node
 #[derive(Clone, Debug)]
 pub(super) struct Object<'s> {
     pub(super) source: &'s Source,
-    /// Pods stand in several lists: who changes one takes a copy of it.
+    /// Shared, because pods are in several lists; a change copies it.
     pub(super) node: Rc<Node<'s>>,
     pub(super) kind: String,
     pub(super) namespace: String,
