@@ -1,9 +1,8 @@
 //! Estimates of an iteration before it ends: the time that they take, and their result for its end.
 
-use super::{ClusterAutoscaler, Iteration, PreparedIteration, controller_time};
+use super::{ClusterAutoscaler, Iteration, PreparedIteration};
 use crate::view::{GroupActions, Observation};
-use nodecast_model::domain::controller_time::work_within;
-use nodecast_model::domain::{ResourceName, SimDuration};
+use nodecast_model::domain::SimDuration;
 
 /// An iteration up to the options of its scale-up, made on a copy of the program.
 #[derive(Debug)]
@@ -17,7 +16,7 @@ pub struct EstimatedIteration {
     targets: Vec<i64>,
     /// Time of all estimates.
     pub took: SimDuration,
-    /// Whether a limit of time stops an estimate or the scale-down.
+    /// Whether a limit of time stops an estimate.
     pub cut: bool,
 }
 
@@ -30,15 +29,14 @@ impl ClusterAutoscaler {
     pub fn estimate(&mut self, seen: &Observation<'_>, actions: &mut dyn GroupActions) -> Box<EstimatedIteration> {
         let mut program = self.clone();
         std::mem::swap(&mut self.kept, &mut program.kept);
-        // Scale-down comes after the estimates, and matters here only where its limit of time may bind.
-        program.flags.scale_down_enabled &= self.may_cut_scale_down(seen);
-        if self.flags.salvo_scale_up || program.flags.scale_down_enabled {
+        if self.flags.salvo_scale_up {
+            // What comes after the estimates does not matter here.
+            program.flags.scale_down_enabled = false;
             program.flags.enforce_node_group_min_size = false;
             let iteration = program.run_once(seen, actions, &mut |_| 0);
-            let (took, cut) = (iteration.scale_up.took, iteration.scale_up.cut || iteration.scale_down.cut);
+            let (took, cut) = (iteration.scale_up.took, iteration.scale_up.cut);
             return Box::new(EstimatedIteration { program, iteration, prepared: None, targets: Vec::new(), took, cut });
         }
-        program.flags.scale_down_enabled = self.flags.scale_down_enabled;
         let (mut iteration, targets_before) = (Iteration::default(), targets(seen, actions));
         let prepared = program.prepare(seen, actions, &mut iteration);
         let options = prepared.as_ref().and_then(|prepared| prepared.options.as_ref().ok());
@@ -69,13 +67,5 @@ impl ClusterAutoscaler {
                 self.run_once(seen, actions, ties)
             }
         }
-    }
-
-    /// Whether the limit of time of scale-down may bind, if it looked for a new place of every pod that the nodes can hold.
-    fn may_cut_scale_down(&self, seen: &Observation<'_>) -> bool {
-        let Some(speed) = self.speed else { return false };
-        let places: i64 = seen.nodes.iter().map(|node| node.allocatable.get(ResourceName::PODS).max(0)).sum();
-        let pods = seen.pods.len() as u64 + places as u64;
-        controller_time::moves(pods) > work_within(self.flags.scale_down_simulation_timeout, speed)
     }
 }

@@ -272,9 +272,8 @@ fn iterate_in_time(
     let waits = began.as_ref().filter(|seen| seen.has_waiting_pods());
     let estimated =
         waits.map(|seen| program.estimate(&seen.observation(now), &mut groups::Trial::new(&autoscaler.groups)));
-    let (estimates, cut) = estimated.as_ref().map_or_else(Default::default, |made| (made.took, made.cut));
+    let estimates = estimated.as_ref().map_or(SimDuration::ZERO, |made| made.took);
     let took = at_speed(around + estimates, speed_percent);
-    sim.world.note_loop(ControllerLoop::AutoscalerIteration, took, cut);
     autoscaler.thought = began.map(|seen| Box::new(Thought { seen, began: now, estimated }));
     autoscaler.fails = read.is_err();
     autoscaler.program = Some(program);
@@ -284,29 +283,31 @@ fn iterate_in_time(
 /// The time of an iteration is over: what it came to is done. What is left are its calls to the API server.
 fn concluded(sim: &mut Sim<'_>, autoscaler: &mut AutoscalerLoop, now: SimTime) {
     let writes_status = flags(sim).is_some_and(|flags| flags.write_status_configmap);
-    let ending = match autoscaler.thought.take() {
+    let (ending, cut) = match autoscaler.thought.take() {
         Some(thought) => conclude_thought(sim, autoscaler, now, *thought, writes_status),
-        None => ending::Ending::new(Vec::new(), (&[], &[]), writes_status && !autoscaler.fails),
+        None => (ending::Ending::new(Vec::new(), (&[], &[]), writes_status && !autoscaler.fails), false),
     };
+    sim.world.note_loop(ControllerLoop::AutoscalerIteration, now - autoscaler.starts[1], cut);
     autoscaler.ending = Some(Box::new(ending));
     ending::proceed(sim, autoscaler, now);
 }
 
-/// Does what an iteration came to, and says which calls are left.
+/// Does what an iteration came to, and says which calls are left, and whether a limit of time stopped it.
 fn conclude_thought(
     sim: &mut Sim<'_>,
     autoscaler: &mut AutoscalerLoop,
     now: SimTime,
     thought: Thought,
     writes_status: bool,
-) -> ending::Ending {
-    let Some(mut program) = autoscaler.program.take() else { return ending::Ending::default() };
+) -> (ending::Ending, bool) {
+    let Some(mut program) = autoscaler.program.take() else { return Default::default() };
     let Thought { seen, began, estimated } = thought;
+    let cut = estimated.as_ref().is_some_and(|made| made.cut);
     let iteration = conclude(sim, autoscaler, &mut program, now, (&seen, began), estimated);
     let chosen = chosen(&program, now, &seen, &iteration);
     autoscaler.program = Some(program);
     let soft_taints = (&iteration.soft_taints.removed[..], &iteration.soft_taints.added[..]);
-    ending::Ending::new(chosen, soft_taints, writes_status)
+    (ending::Ending::new(chosen, soft_taints, writes_status), cut || iteration.scale_down.cut)
 }
 
 /// An iteration is over: plans the next one. The interval counts from now.
