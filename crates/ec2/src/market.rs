@@ -1,7 +1,7 @@
 //! What EC2's side of the market does by time alone: Spot prices and shortages of pools.
 //!
 //! Everything here is a function of (seed, pool, time): no call of ours moves it, so that two policies meet the same
-//! market. Paths are made as far as somebody asks and kept.
+//! market. Paths are made as far as somebody asks. Their last prices are kept; the bill makes paths again, which keep all.
 //!
 //! What must not live here: what we hold (`ec2`), what we pay (`billing`).
 
@@ -138,11 +138,7 @@ impl Market {
             _ if pool.capacity_type != well_known::SPOT => Vec::new(),
             SpotPrices::Constant => Vec::new(),
             SpotPrices::Replay(records) => records_of(records, pool).iter().map(|record| record.at).collect(),
-            SpotPrices::Process => {
-                let _ = self.price(pool, to);
-                let path = self.paths.get_mut(&pool);
-                path.map_or_else(Vec::new, |path| path.published_until(to).iter().map(|one| one.at).collect())
-            }
+            SpotPrices::Process => self.published(pool, to),
         };
         starts.extend(self.shocks(pool).flat_map(|(fault, _)| [fault.at, fault.until]));
         starts.sort_unstable();
@@ -159,6 +155,16 @@ impl Market {
             }
         }
         intervals
+    }
+
+    /// When prices of `pool` were published, up to and including `until`.
+    fn published(&mut self, pool: Pool, until: SimTime) -> Vec<SimTime> {
+        if !self.paths.get(&pool).is_some_and(|path| path.is_whole()) {
+            let path = self.listed(pool).and_then(|listed| self.path(pool, listed));
+            self.paths.extend(path.map(|path| (pool, Box::new(path.whole()))));
+        }
+        let path = self.paths.get_mut(&pool);
+        path.map_or_else(Vec::new, |path| path.published_until(until).iter().map(|one| one.at).collect())
     }
 
     /// How many Spot instances a recorded trace lets `pool` have at `now`; `None` without a record.
@@ -250,16 +256,21 @@ impl Market {
                 if let Some(path) = self.paths.get_mut(&pool) {
                     return Some(path.rate_at(at));
                 }
-                let kind = self.region.instance_type(pool.instance_type)?;
-                let on_demand = kind.on_demand.map_or(listed.rate, |price| price.rate);
-                let level = if self.draws_errors() { self.erred(pool, listed) } else { listed.rate };
-                let stream = self.streams.stream("price", &self.listed_pool(pool).stream_name());
-                let seen_in_zone = listed.quality == PriceQuality::Published;
-                let spread = ZoneSpread::new(self.streams.stream("zone-spread", pool.instance_type.as_str()));
-                let path = PricePath::new(stream, on_demand, level, (!seen_in_zone).then_some(spread));
+                let path = self.path(pool, listed)?;
                 Some(self.paths.entry(pool).or_insert(Box::new(path)).rate_at(at))
             }
         }
+    }
+
+    /// The price process of a Spot pool, from its start.
+    fn path(&self, pool: Pool, listed: Price) -> Option<PricePath> {
+        let kind = self.region.instance_type(pool.instance_type)?;
+        let on_demand = kind.on_demand.map_or(listed.rate, |price| price.rate);
+        let level = if self.draws_errors() { self.erred(pool, listed) } else { listed.rate };
+        let stream = self.streams.stream("price", &self.listed_pool(pool).stream_name());
+        let seen_in_zone = listed.quality == PriceQuality::Published;
+        let spread = ZoneSpread::new(self.streams.stream("zone-spread", pool.instance_type.as_str()));
+        Some(PricePath::new(stream, on_demand, level, (!seen_in_zone).then_some(spread)))
     }
 }
 

@@ -43,6 +43,8 @@ const AIM_SIGMA: f64 = 0.70;
 const DAILY_MOVE: f64 = 0.15;
 /// Lowest price as a share of On-Demand: its logarithm.
 const FLOOR: f64 = -std::f64::consts::LN_10;
+/// Publications before the present one that are kept: all but the bill asks for the present.
+const KEPT: usize = 8;
 /// Prices are published to four decimals: in nano-units.
 const TICK: i64 = 100_000;
 
@@ -84,7 +86,10 @@ pub struct PricePath {
     next_change: SimTime,
     next_switch: SimTime,
     recent: VecDeque<(SimTime, f64)>,
+    /// The first is that of the start, unless the path has forgotten it.
     published: Vec<Publication>,
+    /// Whether publications before the last few are forgotten.
+    forgets: bool,
 }
 
 impl PricePath {
@@ -115,20 +120,37 @@ impl PricePath {
             next_switch: SimTime::ZERO,
             recent: VecDeque::new(),
             published: vec![Publication { at: SimTime::ZERO, rate: start }],
+            forgets: true,
         };
         path.switch(SimTime::ZERO);
         path.published[0].rate = if spread.is_none() { start } else { path.rate() };
         path
     }
 
-    /// The price at `at`; before the start it is that of the start.
+    /// The same path, which forgets nothing.
+    #[must_use]
+    pub fn whole(self) -> Self {
+        Self { forgets: false, ..self }
+    }
+
+    /// Whether it forgets nothing.
+    pub const fn is_whole(&self) -> bool {
+        !self.forgets
+    }
+
+    /// The price at `at`; before the start it is that of the start. A path that forgets may be asked of one instant after the other.
     pub fn rate_at(&mut self, at: SimTime) -> HourlyRate {
         self.extend_to(at);
         let after = self.published.partition_point(|publication| publication.at <= at);
-        self.published[after.saturating_sub(1)].rate
+        debug_assert!(after > 0 || self.published[0].at == SimTime::ZERO, "the price at {at:?} is forgotten");
+        let rate = self.published[after.saturating_sub(1)].rate;
+        if self.forgets && after >= 2 * KEPT {
+            self.published.drain(..after - KEPT);
+        }
+        rate
     }
 
-    /// Everything published up to and including `until`, repetitions included.
+    /// Everything published up to and including `until`, repetitions included, as far as it is not forgotten.
     pub fn published_until(&mut self, until: SimTime) -> &[Publication] {
         self.extend_to(until);
         let after = self.published.partition_point(|publication| publication.at <= until);
@@ -221,7 +243,7 @@ mod tests {
         let on_demand = HourlyRate::from_nanos(10_000_000_000);
         let start = HourlyRate::from_nanos(3_500_000_000);
         let spread = ZoneSpread::new(Streams::new(11).nth("zone-spread", "type", pool / 3));
-        PricePath::new(Streams::new(11).nth("price", "pool", pool), on_demand, start, Some(spread))
+        PricePath::new(Streams::new(11).nth("price", "pool", pool), on_demand, start, Some(spread)).whole()
     }
 
     fn at(seconds: i64) -> SimTime {
@@ -322,6 +344,18 @@ mod tests {
         let (median, ninetieth) = (spreads[200], spreads[360]);
         assert!((1.16..1.30).contains(&median), "median {median}");
         assert!((1.7..2.3).contains(&ninetieth), "ninetieth percentile {ninetieth}");
+    }
+
+    #[test]
+    fn path_that_forgets_has_the_same_present_price() {
+        for pool in 0..50 {
+            let (mut whole, mut forgetful) = (path(pool), PricePath { forgets: true, ..path(pool) });
+            for hour in (0..(20 * 168)).step_by(7) {
+                assert_eq!(forgetful.rate_at(at(hour * 3_600)), whole.rate_at(at(hour * 3_600)));
+                assert!(forgetful.published.len() <= 2 * super::KEPT + 1);
+            }
+            assert!(whole.published.len() > 50);
+        }
     }
 
     #[test]
