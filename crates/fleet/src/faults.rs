@@ -81,7 +81,7 @@ fn cluster_name(reader: &Reader<'_>, node: &Node<'_>, clusters: &[ClusterEntry])
 fn with_zone(reader: &Reader<'_>, entry: &Entry<'_>, zone_id: &mut Option<Symbol>) -> Read<String> {
     let NodeKind::Map(fields) = &entry.value.kind else { return Ok(flow(&entry.value)) };
     let mut parts = Vec::new();
-    for field in fields {
+    for field in fields.iter() {
         match field.key.as_ref() {
             "zone_id" => {
                 *zone_id = Some(reader.symbol(&field.value, "zone_id")?);

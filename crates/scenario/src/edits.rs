@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use super::error::{ScenarioError, listed, nearest};
 use super::manifests::READ;
 use super::source::{Limits, Source};
-use super::tree::{self, Entry, Location, Node, NodeKind, Variables};
+use super::tree::{self, Entries, Entry, Location, Node, NodeKind, Variables};
 use crate::domain::words::counted;
 use demand::demand_key;
 
@@ -449,7 +449,7 @@ fn leads(node: &Node<'_>, steps: &[Step], path: &str) -> bool {
 /// The value of `key`, which is added if it is not there.
 fn entry<'n, 's>(node: &'n mut Node<'s>, key: &'s str, path: Path<'_>) -> Result<&'n mut Node<'s>, ScenarioError> {
     if node.kind == NodeKind::Null {
-        node.kind = NodeKind::Map(Vec::new());
+        node.kind = NodeKind::Map(Entries::default());
     }
     let found = node.describe();
     let NodeKind::Map(entries) = &mut node.kind else {
@@ -506,7 +506,7 @@ fn relocate(node: &mut Node<'_>, from: usize, to: usize) {
         NodeKind::Null | NodeKind::Scalar { .. } => {}
         NodeKind::Seq(items) => items.iter_mut().for_each(|item| relocate(item, from, to)),
         NodeKind::Map(entries) => {
-            for entry in entries {
+            for entry in entries.iter_mut() {
                 entry.key_at = entry.key_at.moved(from, to);
                 entry.edited = true;
                 relocate(&mut entry.value, from, to);

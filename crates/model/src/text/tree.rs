@@ -3,6 +3,7 @@
 //! Scalars keep their text, because only the reader knows whether `1.20` is a version or a number. Variables of the form
 //! `${NAME}` are filled in here, so that every reader sees the result.
 
+mod entries;
 mod json;
 mod stream;
 
@@ -16,6 +17,8 @@ use serde_saphyr::granit_parser::{self, Event, Parser, ScalarStyle, ScanError, S
 use super::error::InputError;
 use super::source::{Limits, Source};
 use super::template;
+pub use entries::Entries;
+pub(super) use entries::SharedMaps;
 use stream::Stream;
 
 /// Where a key or a value stands in its file: a range of bytes, or nowhere for values that came without a text.
@@ -72,7 +75,7 @@ pub enum NodeKind<'s> {
     /// A list.
     Seq(Vec<Node<'s>>),
     /// A map, in the order written, each key once.
-    Map(Vec<Entry<'s>>),
+    Map(Entries<'s>),
 }
 
 /// A key with its value.
@@ -197,10 +200,10 @@ pub type Variables = BTreeMap<String, String>;
 /// # Errors
 /// If the text is not YAML, a key occurs twice, an alias refers to nothing, or a limit is passed.
 pub fn parse<'s>(source: &'s Source, variables: &Variables, limits: &Limits) -> Result<Vec<Node<'s>>, InputError> {
-    parse_part(source, 0..source.text.len(), variables, limits)
+    parse_part(source, 0..source.text.len(), variables, limits, None)
 }
 
-/// As [`parse`], for a part of the text.
+/// As [`parse`], for a part of the text; pods share equal maps if `shared` is given.
 ///
 /// # Errors
 /// As [`parse`].
@@ -209,13 +212,14 @@ pub(super) fn parse_part<'s>(
     part: Range<usize>,
     variables: &Variables,
     limits: &Limits,
+    mut shared: Option<&mut SharedMaps<'s>>,
 ) -> Result<Vec<Node<'s>>, InputError> {
-    if let Some(document) = json::parse(&source.text, part.clone(), variables, limits) {
+    if let Some(document) = json::parse(&source.text, part.clone(), variables, limits, shared.as_deref_mut()) {
         return Ok(vec![document]);
     }
     let start = part.start;
     match stream::objects(&source.text[part.clone()]) {
-        Stream::Other => yaml(source, part, variables, limits),
+        Stream::Other => yaml(source, part, variables, limits, shared),
         Stream::Cut(at) => Err(InputError::new(format!("`{}` ends in the middle of a JSON object", source.name))
             .at(source.place(Location::new(start + at, 1)))
             .because("this object has no end")
@@ -224,9 +228,9 @@ pub(super) fn parse_part<'s>(
             let mut documents = Vec::new();
             for object in objects {
                 let part = start + object.start..start + object.end;
-                match json::parse(&source.text, part.clone(), variables, limits) {
+                match json::parse(&source.text, part.clone(), variables, limits, shared.as_deref_mut()) {
                     Some(document) => documents.push(document),
-                    None => documents.extend(yaml(source, part, variables, limits)?),
+                    None => documents.extend(yaml(source, part, variables, limits, shared.as_deref_mut())?),
                 }
             }
             Ok(documents)
@@ -239,6 +243,7 @@ fn yaml<'s>(
     part: Range<usize>,
     variables: &Variables,
     limits: &Limits,
+    shared: Option<&mut SharedMaps<'s>>,
 ) -> Result<Vec<Node<'s>>, InputError> {
     let mut options = granit_parser::options! {
         flow_nesting_limit: limits.depth_max,
@@ -256,6 +261,7 @@ fn yaml<'s>(
         nodes: 0,
         alias_nodes: 0,
         documents: Vec::new(),
+        shared,
     };
     for event in Parser::new_from_str_with_options(&source.text[part], options) {
         let (event, span) = event.map_err(|error| syntax_error(source, base, &error, limits))?;
@@ -314,6 +320,7 @@ struct Builder<'s, 'a> {
     nodes: usize,
     alias_nodes: usize,
     documents: Vec<Node<'s>>,
+    shared: Option<&'a mut SharedMaps<'s>>,
 }
 
 impl<'s> Builder<'s, '_> {
@@ -331,7 +338,7 @@ impl<'s> Builder<'s, '_> {
                 self.add(Node { kind, at }, anchor)
             }
             Event::SequenceStart(_, anchor, _) => self.begin(NodeKind::Seq(Vec::new()), at, anchor),
-            Event::MappingStart(_, anchor, _) => self.begin(NodeKind::Map(Vec::new()), at, anchor),
+            Event::MappingStart(_, anchor, _) => self.begin(NodeKind::Map(Entries::default()), at, anchor),
             Event::SequenceEnd | Event::MappingEnd => {
                 let Some(mut open) = self.open.pop() else { return Ok(()) };
                 match &mut open.node.kind {
@@ -339,6 +346,7 @@ impl<'s> Builder<'s, '_> {
                         self.reject_duplicates(entries)?;
                         open.merge.map_or(Ok(()), |at| self.merge(entries, at))?;
                         entries.shrink_to_fit();
+                        self.shared.iter_mut().for_each(|shared| shared.share_pod(entries));
                     }
                     NodeKind::Seq(items) => items.shrink_to_fit(),
                     NodeKind::Null | NodeKind::Scalar { .. } => {}

@@ -186,7 +186,7 @@ fn relocate(node: &mut Node<'_>, to: usize) {
         NodeKind::Null | NodeKind::Scalar { .. } => {}
         NodeKind::Seq(items) => items.iter_mut().for_each(|item| relocate(item, to)),
         NodeKind::Map(entries) => {
-            for entry in entries {
+            for entry in entries.iter_mut() {
                 entry.key_at = entry.key_at.moved(0, to);
                 relocate(&mut entry.value, to);
             }

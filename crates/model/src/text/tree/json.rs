@@ -10,16 +10,22 @@ use std::ops::Range;
 use rustc_hash::FxHashSet;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 
-use super::{Entry, Location, Node, NodeKind, Variables, substituted};
+use super::{Entries, Entry, Location, Node, NodeKind, SharedMaps, Variables, substituted};
 use crate::text::Limits;
 
 /// The tree of a part of `text`, if it is one plain JSON object within the limits.
-pub(super) fn parse<'s>(text: &'s str, part: Range<usize>, variables: &Variables, limits: &Limits) -> Option<Node<'s>> {
+pub(super) fn parse<'s>(
+    text: &'s str,
+    part: Range<usize>,
+    variables: &Variables,
+    limits: &Limits,
+    shared: Option<&mut SharedMaps<'s>>,
+) -> Option<Node<'s>> {
     let this_text = &text[part.clone()];
     if !this_text.trim_start().starts_with('{') {
         return None;
     }
-    let mut state = State { text, variables, nodes_left: limits.nodes_max };
+    let mut state = State { text, variables, nodes_left: limits.nodes_max, shared };
     let mut deserializer = serde_json::Deserializer::from_str(this_text);
     let at = Location::new(part.start + this_text.len() - this_text.trim_start().len(), 1);
     let root = Value { state: &mut state, at, depth_left: limits.depth_max };
@@ -31,6 +37,7 @@ struct State<'s, 'a> {
     text: &'s str,
     variables: &'a Variables,
     nodes_left: usize,
+    shared: Option<&'a mut SharedMaps<'s>>,
 }
 
 impl<'s> State<'s, '_> {
@@ -119,7 +126,7 @@ impl<'s> Visitor<'s> for Value<'_, 's, '_> {
 
     fn visit_map<A: MapAccess<'s>>(self, mut fields: A) -> Result<Node<'s>, A::Error> {
         let depth_left = self.depth_left.checked_sub(1).ok_or_else(|| A::Error::custom("too deep"))?;
-        let mut entries: Vec<Entry<'s>> = Vec::new();
+        let mut entries = Entries::default();
         while let Some((key, key_at)) = fields.next_key_seed(Key { state: self.state, at: self.at })? {
             let value = fields.next_value_seed(Value { state: self.state, at: key_at, depth_left })?;
             entries.push(Entry::new(key, key_at, value));
@@ -128,6 +135,7 @@ impl<'s> Visitor<'s> for Value<'_, 's, '_> {
             return Err(A::Error::custom("a key is given twice"));
         }
         entries.shrink_to_fit();
+        self.state.shared.iter_mut().for_each(|shared| shared.share_pod(&mut entries));
         Ok(Node { kind: NodeKind::Map(entries), at: self.at })
     }
 }
@@ -176,7 +184,7 @@ mod tests {
     use crate::text::tree::Variables;
 
     fn is_read(text: &str) -> bool {
-        parse(text, 0..text.len(), &Variables::new(), &Limits::default()).is_some()
+        parse(text, 0..text.len(), &Variables::new(), &Limits::default(), None).is_some()
     }
 
     #[test]
@@ -188,12 +196,12 @@ mod tests {
         assert!(!is_read(r#"{"a": 1} {"b": 2}"#), "two documents");
         assert!(!is_read(&format!("{{\"a\": {}{}}}", "[".repeat(110), "]".repeat(110))), "too deep");
         let few = Limits { nodes_max: 3, ..Limits::default() };
-        assert!(parse(r#"{"a": [1, 2, 3]}"#, 0..16, &Variables::new(), &few).is_none(), "too many values");
+        assert!(parse(r#"{"a": [1, 2, 3]}"#, 0..16, &Variables::new(), &few, None).is_none(), "too many values");
     }
 
     #[test]
     fn texts_know_where_they_stand() {
-        let node = parse(r#"{"a": {"b": "four"}}"#, 0..20, &Variables::new(), &Limits::default()).unwrap();
+        let node = parse(r#"{"a": {"b": "four"}}"#, 0..20, &Variables::new(), &Limits::default(), None).unwrap();
         let value = node.get("a").and_then(|a| a.get("b")).unwrap();
         assert_eq!(value.at.range(), Some((13, 4)));
     }

@@ -9,6 +9,8 @@
 
 mod words;
 
+pub(super) use words::is_dropped;
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +23,7 @@ use super::{CARRIED, CONFIGURATIONS, Notes, yaml};
 use crate::domain::KubernetesVersion;
 use crate::domain::words::counted;
 use crate::draft::DraftFile;
-use crate::tree::{Entry, Location, Node, NodeKind};
+use crate::tree::{Entries, Entry, Location, Node, NodeKind};
 use nodecast_cluster_autoscaler::Flags;
 use nodecast_cluster_autoscaler::flags::WITHOUT_EFFECT;
 
@@ -301,7 +303,7 @@ impl Names {
 
     fn map<'s>(&mut self, key: &str, node: &Node<'s>, entries: &[Entry<'s>]) -> Node<'s> {
         let is_expression = node.get("key").is_some_and(|node| node.as_text().is_some());
-        let kept: Vec<Entry<'s>> = match key {
+        let kept: Entries<'s> = match key {
             "annotations" => entries.iter().filter_map(|entry| self.annotation(entry)).collect(),
             "parameters" => entries.iter().filter(|entry| words::is_known_parameter(&entry.key)).cloned().collect(),
             _ if words::holds_labels(key) && entries.iter().all(|entry| entry.value.as_text().is_some()) => {
@@ -326,7 +328,7 @@ impl Names {
                     "kind" if is_known => entry.clone(),
                     key => Entry::new(entry.key.clone(), entry.key_at, self.value(key, &entry.value)),
                 };
-                let mut all: Vec<Entry<'s>> =
+                let mut all: Entries<'s> =
                     entries.iter().filter(|entry| !words::is_dropped(&entry.key)).map(renamed).collect();
                 if let Some(kept) = network_plugin_settings(node) {
                     all.push(Entry::new("env".into(), kept.at, kept));
@@ -419,7 +421,7 @@ impl Names {
     }
 
     /// A requirement, a taint or a toleration: a label's key with its value or values.
-    fn expression<'s>(&mut self, node: &Node<'s>, entries: &[Entry<'s>]) -> Vec<Entry<'s>> {
+    fn expression<'s>(&mut self, node: &Node<'s>, entries: &[Entry<'s>]) -> Entries<'s> {
         let key = node.get("key").and_then(Node::as_text).unwrap_or_default().to_owned();
         let mut renamed = |entry: &Entry<'s>| {
             let texts = |names: &mut Self, item: &Node<'s>| match item.as_text() {
@@ -559,7 +561,7 @@ fn ended<'s>(status: &Node<'s>) -> Node<'s> {
             kept = Some(Node { kind: NodeKind::Map(entry.into_iter().collect()), at: status.at });
         }
     }
-    kept.unwrap_or(Node { kind: NodeKind::Map(Vec::new()), at: status.at })
+    kept.unwrap_or(Node { kind: NodeKind::Map(Entries::default()), at: status.at })
 }
 
 fn text_of<'s>(text: String, plain: bool) -> NodeKind<'s> {

@@ -191,7 +191,7 @@ fn rename(node: &mut Node<'_>, to: &dyn Fn(&str) -> Renamed, lost: &mut BTreeSet
                 }
                 Renamed::Same => true,
             });
-            for entry in entries {
+            for entry in entries.iter_mut() {
                 if let (true, NodeKind::Scalar { text, .. }) = (is_key(&entry.key), &mut entry.value.kind)
                     && let Renamed::To(item) = to(text)
                 {

@@ -64,7 +64,7 @@ pub(super) fn clean(object: &mut Node<'_>) {
     }
     clean_pool(object);
     if let (Some(first), NodeKind::Map(entries)) = (kept.first(), &mut object.kind) {
-        let status = Node { at: first.key_at, kind: NodeKind::Map(kept) };
+        let status = Node { at: first.key_at, kind: NodeKind::Map(kept.into_iter().collect()) };
         entries.push(Entry::new("status".into(), status.at, status));
     }
     for path in TEMPLATE_METADATA {

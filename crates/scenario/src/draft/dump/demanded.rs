@@ -21,7 +21,7 @@ pub(super) fn demanded<'d>(dump: &'d Dump<'_>) -> BTreeSet<&'d str> {
 fn demanded_in<'n>(node: &'n Node<'_>, keys: &mut BTreeSet<&'n str>) {
     match &node.kind {
         NodeKind::Map(entries) => {
-            for entry in entries {
+            for entry in entries.iter() {
                 match (entry.key.as_ref(), &entry.value.kind) {
                     ("nodeSelector", NodeKind::Map(selected)) => {
                         keys.extend(selected.iter().map(|section| section.key.as_ref()));

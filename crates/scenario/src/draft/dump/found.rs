@@ -53,7 +53,9 @@ pub(super) fn file<'s>(
         let some: Vec<Object<'s>> = all.by_ref().take(AT_A_TIME).collect();
         if some.is_empty() {
             let about = "# What ran in the cluster: nodes, and pods with their nodes. The run begins with it; what makes the pods is in the other files.\n";
-            return Ok(Some(DraftFile { name: FILE.into(), text: about.to_owned() + &documents }));
+            // Not a second text, which would be as large.
+            documents.insert_str(0, about);
+            return Ok(Some(DraftFile { name: FILE.into(), text: documents }));
         }
         check(&some)?;
         some.iter().for_each(|object| yaml::document(&object.node, &mut documents));

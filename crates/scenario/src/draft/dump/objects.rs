@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
+use super::anonymous::is_dropped;
 use crate::ScenarioError;
 use crate::manifests::{fleet_help, group_of, is_namesake};
 use crate::source::Source;
-use crate::tree::{Entry, Location, Node, NodeKind};
+use crate::tree::{Entries, Entry, Location, Node, NodeKind};
 
 /// How a dump is made, for those who give something else.
 pub(super) const COMMAND: &str = "kubectl get deploy,sts,ds,cj,jobs,hpa,pdb,nodepools,ec2nodeclasses,nodeclaims,nodes,pods,pvc,pv,sc -A -o yaml > cluster.yaml";
@@ -205,14 +206,33 @@ fn take<'s>(
             set(&mut document, key, scalar(value.clone()));
         }
     }
+    if kind == "Pod" {
+        shorten(&mut document);
+    }
     found.push(Object::new(source, document, kind));
     Ok(())
+}
+
+/// Takes out of a pod what counts for nothing, because a large cluster has many: where it is in the network, how it was stored, and how
+/// containers are that have not ended.
+fn shorten(pod: &mut Node<'_>) {
+    for part in ["metadata", "status"] {
+        if let Some(entries) = find_mut(pod, &[part]).and_then(entries_mut) {
+            entries.retain(|entry| ["uid", "generateName"].contains(&&*entry.key) || !is_dropped(&entry.key));
+            entries.shrink_to_fit();
+        }
+    }
+    if let Some(Node { kind: NodeKind::Seq(containers), .. }) = find_mut(pod, &["status", "containerStatuses"]) {
+        let runs = |container: &&mut Node<'_>| find(container, &["state", "terminated"]).is_none();
+        containers.iter_mut().filter(runs).for_each(|container| container.kind = NodeKind::Map(Entries::default()));
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use nodecast_model::text::dump::parse;
 
+    use super::{find, find_mut, remove};
     use crate::source::{Limits, Source};
     use crate::tree::{Node, NodeKind, Variables};
 
@@ -239,6 +259,47 @@ mod tests {
             let (room, used) = room(&documents[0]);
             assert_eq!(room, used, "{text}");
             assert!(used > 6, "{used}");
+        }
+    }
+
+    /// Where the entries of the map at a path are in memory.
+    fn address(object: &Node<'_>, path: &[&str]) -> usize {
+        let found = find(object, path).unwrap();
+        let found = found.items().first().unwrap_or(found);
+        found.entries().as_ptr().addr()
+    }
+
+    #[test]
+    fn pods_share_equal_maps_until_one_changes() {
+        let object = |kind: &str, name: &str, cpu: u32| {
+            format!(
+                "{{\"kind\": \"{kind}\", \"metadata\": {{\"name\": \"{name}\", \"labels\": {{\"app\": \"x\"}}}}, \
+                 \"spec\": {{\"nodeName\": \"{name}\", \"containers\": [{{\"name\": \"c\", \"cpu\": {cpu}}}]}}}}"
+            )
+        };
+        let objects = [("Pod", "a", 1), ("Pod", "b", 1), ("Pod", "c", 2), ("Other", "d", 1)];
+        let objects = objects.map(|(kind, name, cpu)| object(kind, name, cpu));
+        let yaml: String = objects.iter().map(|object| format!("- {object}\n")).collect();
+        for text in [objects.join("\n"), format!("kind: List\nitems:\n{yaml}")] {
+            let source = Source::new("dump.yaml", text.as_str());
+            let documents = parse(&source, &Variables::new(), &Limits::default()).unwrap();
+            let mut all = Vec::new();
+            for document in documents {
+                match document.get("items") {
+                    Some(items) => all.extend_from_slice(items.items()),
+                    None => all.push(document),
+                }
+            }
+            for (path, shared) in [
+                (&["spec", "containers"][..], [true, false, false]),
+                (&["metadata", "labels"], [true, true, false]),
+                (&["spec"], [false, false, false]),
+            ] {
+                let same = [1, 2, 3].map(|at| address(&all[at], path) == address(&all[0], path));
+                assert_eq!(same, shared, "{path:?} of {text}");
+            }
+            remove(find_mut(&mut all[0], &["metadata", "labels"]).unwrap(), &["app"]);
+            assert_eq!([0, 1].map(|at| find(&all[at], &["metadata", "labels"]).unwrap().entries().len()), [0, 1]);
         }
     }
 }

@@ -16,7 +16,7 @@ pub(super) fn document(node: &Node<'_>, text: &mut String) {
 fn block(node: &Node<'_>, indent: usize, text: &mut String) {
     match &node.kind {
         NodeKind::Map(entries) => {
-            for entry in entries {
+            for entry in entries.iter() {
                 text.extend(std::iter::repeat_n(' ', indent));
                 text.push_str(&word(&entry.key));
                 text.push(':');

@@ -424,7 +424,7 @@ pub(super) fn is_known_annotation(key: &str) -> bool {
 }
 
 /// Whether a key goes with all it holds.
-pub(super) fn is_dropped(key: &str) -> bool {
+pub(in crate::draft::dump) fn is_dropped(key: &str) -> bool {
     DROPPED.contains(&key)
 }
 
