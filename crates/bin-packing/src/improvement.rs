@@ -86,12 +86,14 @@ fn repacked(
     if round.is_multiple_of(2) {
         repacker.absorb(&mut kept, &mut left);
     }
-    let new = repacker.greedy(left, Some(round), effort)?;
+    let new = repacker.greedy(&mut left, Some(round), saved, effort)?;
+    if left.iter().any(|&number| number > 0) {
+        return None;
+    }
     let spent: i64 = new.iter().map(|bin| compiled.problem.bins[bin.bin].price).sum();
-    (spent < saved).then(|| {
-        kept.extend(new);
-        Packing { bins: kept, price: packing.price - saved + spent }
-    })
+    debug_assert!(spent < saved, "a packing for {spent} takes the place of one for {saved}");
+    kept.extend(new);
+    Some(Packing { bins: kept, price: packing.price - saved + spent })
 }
 
 /// The finalizer of SplitMix64: a fixed sequence that looks arbitrary.

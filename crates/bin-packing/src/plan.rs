@@ -165,36 +165,39 @@ impl<'c> Repacker<'c> {
     }
 
     /// A packing of these bins and greedily what is left.
-    fn finished(&mut self, mut bins: Vec<PackedBin>, left: Vec<u32>, effort: &mut Effort<'_>) -> Packing {
+    fn finished(&mut self, mut bins: Vec<PackedBin>, mut left: Vec<u32>, effort: &mut Effort<'_>) -> Packing {
         let mut unlimited = Effort { steps: u64::MAX, go_on: &mut || true };
         // Packing everything must not end early: only the search for something better may.
-        bins.extend(self.greedy(left, None, &mut unlimited).unwrap_or_default());
+        bins.extend(self.greedy(&mut left, None, i64::MAX, &mut unlimited).unwrap_or_default());
         effort.spend(usize::try_from(u64::MAX - unlimited.steps).unwrap_or(usize::MAX));
         let price = bins.iter().map(|bin| self.compiled.problem.bins[bin.bin].price).sum();
         Packing { bins, price }
     }
 
-    /// Buys the bin whose content is worth most for its price until nothing is left; with a number, by prices changed a
-    /// little. `None` if the effort is spent before.
+    /// Buys the bin whose content is worth most for its price until nothing is left that a bin below `ceiling` can hold; with a
+    /// number, by prices changed a little. `None` if the bins do not cost less than `ceiling` together, or the effort is spent before.
     pub(super) fn greedy(
         &mut self,
-        mut left: Vec<u32>,
+        left: &mut [u32],
         variation: Option<u64>,
+        ceiling: i64,
         effort: &mut Effort<'_>,
     ) -> Option<Vec<PackedBin>> {
         let prices = self.varied(variation);
         let compiled = self.compiled;
         let mut bins = Vec::new();
+        let mut money = ceiling;
         let mut offers = BinaryHeap::new();
-        for bin in 0..compiled.shelves.len() {
-            let (content, worth) = self.filler.fill(compiled, &compiled.shelves[bin], &prices, Some(&left));
+        // Of a few small bins that are taken apart, most others cost more than all of them.
+        for bin in (0..compiled.shelves.len()).filter(|&bin| compiled.problem.bins[bin].price < ceiling) {
+            let (content, worth) = self.filler.fill(compiled, &compiled.shelves[bin], &prices, Some(left));
             if !content.is_empty() {
                 offers.push(Offer { worth_for_price: self.for_price(bin, worth), bin });
             }
         }
         while let Some(offer) = offers.pop() {
             let bin = offer.bin;
-            let (content, worth) = self.filler.fill(compiled, &compiled.shelves[bin], &prices, Some(&left));
+            let (content, worth) = self.filler.fill(compiled, &compiled.shelves[bin], &prices, Some(left));
             if !effort.spend(self.filler.steps()) {
                 return None;
             }
@@ -212,6 +215,10 @@ impl<'c> Repacker<'c> {
                 left[item as usize] -= number * times;
             }
             let cheapest = self.cheapest_for(bin, &content);
+            money = money.saturating_sub(compiled.problem.bins[cheapest].price.saturating_mul(i64::from(times)));
+            if money <= 0 {
+                return None;
+            }
             bins.extend((0..times).map(|_| PackedBin { bin: cheapest, content: content.clone() }));
             offers.push(Offer { worth_for_price, bin });
         }
