@@ -48,6 +48,7 @@ pub(super) fn file<'s>(
         return Ok(None);
     }
     let mut documents = String::new();
+    let mut left = dump.nodes.len() + dump.claims.len() + dump.running.len();
     let mut all = objects(dump);
     loop {
         let some: Vec<Object<'s>> = all.by_ref().take(AT_A_TIME).collect();
@@ -58,7 +59,11 @@ pub(super) fn file<'s>(
             return Ok(Some(DraftFile { name: FILE.into(), text: documents }));
         }
         check(&some)?;
+        let before = documents.len();
         some.iter().for_each(|object| yaml::document(&object.node, &mut documents));
+        // A text that grows is held twice: there is room for the rest, as long as these.
+        left -= some.len();
+        documents.reserve((documents.len() - before) / some.len() * left);
     }
 }
 
