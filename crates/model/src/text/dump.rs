@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::error::InputError;
 use super::source::{Limits, Source};
-use super::tree::{Node, NodeKind, SharedMaps, Variables, parse_part};
+use super::tree::{Node, NodeKind, Variables, parse_part};
 
 /// Start and end of a container's log.
 ///
@@ -25,9 +25,9 @@ const NOTICES: [&str; 2] = ["BOOKMARK", "ERROR"];
 /// # Errors
 /// If the text is neither YAML nor JSON, or a limit is passed.
 pub fn parse<'s>(source: &'s Source, variables: &Variables, limits: &Limits) -> Result<Vec<Node<'s>>, InputError> {
-    let (mut documents, mut shared) = (Vec::new(), SharedMaps::default());
+    let mut documents = Vec::new();
     for part in parts_without_logs(&source.text) {
-        documents.extend(parse_part(source, part, variables, limits, Some(&mut shared))?);
+        documents.extend(parse_part(source, part, variables, limits)?);
     }
     let is_watch = documents.iter().any(|document| change(document).is_some());
     Ok(if documents.len() > 1 || is_watch { latest(documents) } else { documents })

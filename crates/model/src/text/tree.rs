@@ -18,7 +18,7 @@ use super::error::InputError;
 use super::source::{Limits, Source};
 use super::template;
 pub use entries::Entries;
-pub(super) use entries::SharedMaps;
+use entries::SharedMaps;
 use stream::Stream;
 
 /// Where a key or a value stands in its file: a range of bytes, or nowhere for values that came without a text.
@@ -200,10 +200,10 @@ pub type Variables = BTreeMap<String, String>;
 /// # Errors
 /// If the text is not YAML, a key occurs twice, an alias refers to nothing, or a limit is passed.
 pub fn parse<'s>(source: &'s Source, variables: &Variables, limits: &Limits) -> Result<Vec<Node<'s>>, InputError> {
-    parse_part(source, 0..source.text.len(), variables, limits, None)
+    parse_part(source, 0..source.text.len(), variables, limits)
 }
 
-/// As [`parse`], for a part of the text; pods share equal maps if `shared` is given.
+/// As [`parse`], for a part of the text.
 ///
 /// # Errors
 /// As [`parse`].
@@ -212,9 +212,9 @@ pub(super) fn parse_part<'s>(
     part: Range<usize>,
     variables: &Variables,
     limits: &Limits,
-    mut shared: Option<&mut SharedMaps<'s>>,
 ) -> Result<Vec<Node<'s>>, InputError> {
-    if let Some(document) = json::parse(&source.text, part.clone(), variables, limits, shared.as_deref_mut()) {
+    let shared = &mut SharedMaps::default();
+    if let Some(document) = json::parse(&source.text, part.clone(), variables, limits, shared) {
         return Ok(vec![document]);
     }
     let start = part.start;
@@ -228,9 +228,9 @@ pub(super) fn parse_part<'s>(
             let mut documents = Vec::new();
             for object in objects {
                 let part = start + object.start..start + object.end;
-                match json::parse(&source.text, part.clone(), variables, limits, shared.as_deref_mut()) {
+                match json::parse(&source.text, part.clone(), variables, limits, shared) {
                     Some(document) => documents.push(document),
-                    None => documents.extend(yaml(source, part, variables, limits, shared.as_deref_mut())?),
+                    None => documents.extend(yaml(source, part, variables, limits, shared)?),
                 }
             }
             Ok(documents)
@@ -243,7 +243,7 @@ fn yaml<'s>(
     part: Range<usize>,
     variables: &Variables,
     limits: &Limits,
-    shared: Option<&mut SharedMaps<'s>>,
+    shared: &mut SharedMaps<'s>,
 ) -> Result<Vec<Node<'s>>, InputError> {
     let mut options = granit_parser::options! {
         flow_nesting_limit: limits.depth_max,
@@ -320,7 +320,7 @@ struct Builder<'s, 'a> {
     nodes: usize,
     alias_nodes: usize,
     documents: Vec<Node<'s>>,
-    shared: Option<&'a mut SharedMaps<'s>>,
+    shared: &'a mut SharedMaps<'s>,
 }
 
 impl<'s> Builder<'s, '_> {
@@ -346,7 +346,7 @@ impl<'s> Builder<'s, '_> {
                         self.reject_duplicates(entries)?;
                         open.merge.map_or(Ok(()), |at| self.merge(entries, at))?;
                         entries.shrink_to_fit();
-                        self.shared.iter_mut().for_each(|shared| shared.share_pod(entries));
+                        self.shared.share_pod(entries);
                     }
                     NodeKind::Seq(items) => items.shrink_to_fit(),
                     NodeKind::Null | NodeKind::Scalar { .. } => {}

@@ -41,15 +41,16 @@ impl<'s> IntoIterator for Entries<'s> {
     }
 }
 
-/// The maps within the pods of a dump.
+/// The maps within the pods of a file.
 #[derive(Default)]
-pub(in crate::text) struct SharedMaps<'s>(FxHashSet<Shared<'s>>);
+pub(super) struct SharedMaps<'s>(FxHashSet<Shared<'s>>);
 
 impl<'s> SharedMaps<'s> {
-    /// Replaces each map within an object, if that is a pod, by an equal one of an earlier pod, whose location counts for both.
+    /// Replaces each map within an object, if that is a pod of a dump, by an equal one of an earlier pod, whose location counts for both.
+    /// A pod in a manifest has no status.
     pub(super) fn share_pod(&mut self, object: &mut Entries<'s>) {
         let is_pod = |entry: &Entry<'s>| entry.key == "kind" && entry.value.as_text() == Some("Pod");
-        if object.iter().any(is_pod) {
+        if object.iter().any(is_pod) && object.iter().any(|entry| entry.key == "status") {
             object.iter_mut().for_each(|entry| self.share(&mut entry.value));
         }
     }

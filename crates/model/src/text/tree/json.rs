@@ -19,7 +19,7 @@ pub(super) fn parse<'s>(
     part: Range<usize>,
     variables: &Variables,
     limits: &Limits,
-    shared: Option<&mut SharedMaps<'s>>,
+    shared: &mut SharedMaps<'s>,
 ) -> Option<Node<'s>> {
     let this_text = &text[part.clone()];
     if !this_text.trim_start().starts_with('{') {
@@ -37,7 +37,7 @@ struct State<'s, 'a> {
     text: &'s str,
     variables: &'a Variables,
     nodes_left: usize,
-    shared: Option<&'a mut SharedMaps<'s>>,
+    shared: &'a mut SharedMaps<'s>,
 }
 
 impl<'s> State<'s, '_> {
@@ -135,7 +135,7 @@ impl<'s> Visitor<'s> for Value<'_, 's, '_> {
             return Err(A::Error::custom("a key is given twice"));
         }
         entries.shrink_to_fit();
-        self.state.shared.iter_mut().for_each(|shared| shared.share_pod(&mut entries));
+        self.state.shared.share_pod(&mut entries);
         Ok(Node { kind: NodeKind::Map(entries), at: self.at })
     }
 }
@@ -181,10 +181,10 @@ impl<'s> Visitor<'s> for Key<'_, 's, '_> {
 mod tests {
     use super::parse;
     use crate::text::Limits;
-    use crate::text::tree::Variables;
+    use crate::text::tree::{SharedMaps, Variables};
 
     fn is_read(text: &str) -> bool {
-        parse(text, 0..text.len(), &Variables::new(), &Limits::default(), None).is_some()
+        parse(text, 0..text.len(), &Variables::new(), &Limits::default(), &mut SharedMaps::default()).is_some()
     }
 
     #[test]
@@ -196,12 +196,17 @@ mod tests {
         assert!(!is_read(r#"{"a": 1} {"b": 2}"#), "two documents");
         assert!(!is_read(&format!("{{\"a\": {}{}}}", "[".repeat(110), "]".repeat(110))), "too deep");
         let few = Limits { nodes_max: 3, ..Limits::default() };
-        assert!(parse(r#"{"a": [1, 2, 3]}"#, 0..16, &Variables::new(), &few, None).is_none(), "too many values");
+        assert!(
+            parse(r#"{"a": [1, 2, 3]}"#, 0..16, &Variables::new(), &few, &mut SharedMaps::default()).is_none(),
+            "too many values"
+        );
     }
 
     #[test]
     fn texts_know_where_they_stand() {
-        let node = parse(r#"{"a": {"b": "four"}}"#, 0..20, &Variables::new(), &Limits::default(), None).unwrap();
+        let node =
+            parse(r#"{"a": {"b": "four"}}"#, 0..20, &Variables::new(), &Limits::default(), &mut SharedMaps::default())
+                .unwrap();
         let value = node.get("a").and_then(|a| a.get("b")).unwrap();
         assert_eq!(value.at.range(), Some((13, 4)));
     }

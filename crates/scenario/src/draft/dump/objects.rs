@@ -274,7 +274,7 @@ mod tests {
         let object = |kind: &str, name: &str, cpu: u32| {
             format!(
                 "{{\"kind\": \"{kind}\", \"metadata\": {{\"name\": \"{name}\", \"labels\": {{\"app\": \"x\"}}}}, \
-                 \"spec\": {{\"nodeName\": \"{name}\", \"containers\": [{{\"name\": \"c\", \"cpu\": {cpu}}}]}}}}"
+                 \"spec\": {{\"nodeName\": \"{name}\", \"containers\": [{{\"name\": \"c\", \"cpu\": {cpu}}}]}}, \"status\": {{}}}}"
             )
         };
         let objects = [("Pod", "a", 1), ("Pod", "b", 1), ("Pod", "c", 2), ("Other", "d", 1)];
