@@ -188,7 +188,7 @@ impl<'c> Repacker<'c> {
         let mut bins = Vec::new();
         let mut money = ceiling;
         let mut offers = BinaryHeap::new();
-        // Of a few small bins that are taken apart, most others cost more than all of them.
+        // Most bins cost more than a few small ones that were taken apart.
         for bin in (0..compiled.shelves.len()).filter(|&bin| compiled.problem.bins[bin].price < ceiling) {
             let (content, worth) = self.filler.fill(compiled, &compiled.shelves[bin], &prices, Some(left));
             if !content.is_empty() {

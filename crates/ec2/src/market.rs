@@ -1,7 +1,7 @@
 //! What EC2's side of the market does by time alone: Spot prices and shortages of pools.
 //!
 //! Everything here is a function of (seed, pool, time): no call of ours moves it, so that two policies meet the same
-//! market. Paths are made as far as somebody asks. Their last prices are kept; the bill makes paths again, which keep all.
+//! market. Paths are made as far as somebody asks. They keep their last prices; for the bill they are made again and keep all.
 //!
 //! What must not live here: what we hold (`ec2`), what we pay (`billing`).
 

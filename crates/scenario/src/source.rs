@@ -93,7 +93,7 @@ pub(super) fn read_bounded(path: &Path, name: &str, bytes_max: usize) -> Result<
         return Err(unreadable(&std::io::ErrorKind::IsADirectory.into()));
     }
     let file = std::fs::File::open(path).map_err(|error| unreadable(&error))?;
-    // Of the file's length, as far as it states one: the room of a growing list would be as much again.
+    // As long as the file says it is: a list that grows has room for up to twice as much.
     let mut bytes = Vec::with_capacity(metadata.len().min(bytes_max as u64) as usize + 1);
     // Pipes and devices state no length, so the limit is enforced while reading.
     file.take(bytes_max as u64 + 1).read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;

@@ -43,7 +43,7 @@ const AIM_SIGMA: f64 = 0.70;
 const DAILY_MOVE: f64 = 0.15;
 /// Lowest price as a share of On-Demand: its logarithm.
 const FLOOR: f64 = -std::f64::consts::LN_10;
-/// Publications before the present one that are kept: all but the bill asks for the present.
+/// Publications that are kept before the present one: only the bill asks for earlier prices.
 const KEPT: usize = 8;
 /// Prices are published to four decimals: in nano-units.
 const TICK: i64 = 100_000;
@@ -138,7 +138,7 @@ impl PricePath {
         !self.forgets
     }
 
-    /// The price at `at`; before the start it is that of the start. A path that forgets may be asked of one instant after the other.
+    /// The price at `at`; before the start it is that of the start. A path that forgets must be asked for instants in order of time.
     pub fn rate_at(&mut self, at: SimTime) -> HourlyRate {
         self.extend_to(at);
         let after = self.published.partition_point(|publication| publication.at <= at);

@@ -1,4 +1,4 @@
-//! The keys and values of a map, which may be held once for equal maps: the pods of a workload differ in little.
+//! The keys and values of a map. Equal maps of recorded pods share them, because the pods of a workload differ in little.
 
 use std::hash::{Hash, Hasher};
 use std::ops::{Deref, DerefMut};
@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 
 use super::{Entry, Node, NodeKind};
 
-/// The entries of a map, in the order written. Maps that share them are parted by the first change of one.
+/// The entries of a map, in the order written. A change of one map copies entries that others share.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Entries<'s>(Arc<Vec<Entry<'s>>>);
 

@@ -54,14 +54,14 @@ pub(super) fn file<'s>(
         let some: Vec<Object<'s>> = all.by_ref().take(AT_A_TIME).collect();
         if some.is_empty() {
             let about = "# What ran in the cluster: nodes, and pods with their nodes. The run begins with it; what makes the pods is in the other files.\n";
-            // Not a second text, which would be as large.
+            // In place, because a second text would be as large.
             documents.insert_str(0, about);
             return Ok(Some(DraftFile { name: FILE.into(), text: documents }));
         }
         check(&some)?;
         let before = documents.len();
         some.iter().for_each(|object| yaml::document(&object.node, &mut documents));
-        // A text that grows is held twice: there is room for the rest, as long as these.
+        // Room for the rest, if it is as long as these objects: a text that grows is copied.
         left -= some.len();
         documents.reserve((documents.len() - before) / some.len() * left);
     }

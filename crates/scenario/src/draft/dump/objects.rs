@@ -213,8 +213,8 @@ fn take<'s>(
     Ok(())
 }
 
-/// Takes out of a pod what counts for nothing, because a large cluster has many: where it is in the network, how it was stored, and how
-/// containers are that have not ended.
+/// Removes from a pod what no run reads, because a large cluster has many pods: addresses, what the API server stores with it, and
+/// statuses of containers that have not ended.
 fn shorten(pod: &mut Node<'_>) {
     for part in ["metadata", "status"] {
         if let Some(entries) = find_mut(pod, &[part]).and_then(entries_mut) {
