@@ -87,13 +87,12 @@ fn repacked(
         repacker.absorb(&mut kept, &mut left);
     }
     let new = repacker.greedy(&mut left, Some(round), saved, effort)?;
-    if left.iter().any(|&number| number > 0) {
-        return None;
-    }
+    let complete = left.iter().all(|&number| number == 0);
     let spent: i64 = new.iter().map(|bin| compiled.problem.bins[bin.bin].price).sum();
-    debug_assert!(spent < saved, "a packing for {spent} takes the place of one for {saved}");
-    kept.extend(new);
-    Some(Packing { bins: kept, price: packing.price - saved + spent })
+    (complete && spent < saved).then(|| {
+        kept.extend(new);
+        Packing { bins: kept, price: packing.price - saved + spent }
+    })
 }
 
 /// The finalizer of SplitMix64: a fixed sequence that looks arbitrary.
@@ -102,4 +101,25 @@ pub(super) const fn mixed(value: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Bin, Compiled, Effort, Item, Problem};
+    use super::{PackedBin, Packing, Repacker, improve};
+
+    #[test]
+    fn bins_without_a_price_stay_as_they_are() {
+        let item = Item { size: vec![3], count: 20, most_per_bin: 20, group: 0 };
+        let bin = Bin { capacity: vec![100], price: 0, accepts: vec![true] };
+        let problem = Problem { resources: 1, items: vec![item], bins: vec![bin], free: Vec::new() };
+        let compiled = Compiled::new(&problem);
+        let mut repacker = Repacker::new(&compiled, &[1.0]);
+        let nearly_empty = PackedBin { bin: 0, content: vec![(0, 1)] };
+        let mut packing = Packing { bins: vec![nearly_empty; 20], price: 0 };
+        let before = packing.bins.clone();
+        let mut effort = Effort { steps: Effort::CHECK, go_on: &mut || true };
+        improve(&compiled, &mut repacker, &mut packing, &mut effort);
+        assert_eq!((packing.bins, packing.price), (before, 0));
+    }
 }

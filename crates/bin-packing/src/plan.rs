@@ -111,7 +111,7 @@ impl Ord for Offer {
 }
 
 impl<'c> Repacker<'c> {
-    fn new(compiled: &'c Compiled<'c>, prices: &[f64]) -> Self {
+    pub(super) fn new(compiled: &'c Compiled<'c>, prices: &[f64]) -> Self {
         let mut by_price: Vec<usize> = (0..compiled.problem.bins.len()).collect();
         by_price.sort_by_key(|&bin| (compiled.problem.bins[bin].price, bin));
         let mut repacker = Self { compiled, prices: Vec::new(), filler: Filler::new(compiled.resources), by_price };
