@@ -32,7 +32,7 @@ pub use budgets::{Allowance, NodeCount, allowed, allowed_nodes, is_active};
 pub use candidates::{
     Blocker, Candidate, Class, Method, NotEligible, Survey, candidates, described, eligible, objections, survey,
 };
-pub use cost::{node_cost, pod_cost};
+pub use cost::{Disturbance, node_cost, pod_cost};
 pub use digest::{EvictionCost, PodList};
 pub use methods::{Memory, MethodResult, TimeIsUp, drift, emptiness, multi_node, single_node};
 pub use obstacles::Obstacle;

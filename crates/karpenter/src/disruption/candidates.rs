@@ -76,6 +76,12 @@ impl Method {
         let beta = behaviour.disruption_loop && !behaviour.v1_disruption;
         self.class() == Class::Graceful && !(self == Self::Emptiness && beta)
     }
+
+    /// Whether its candidates stand in the order of what their removal disturbs, which time changes.
+    pub fn orders_by_cost(self, release: KarpenterVersion) -> bool {
+        !matches!(self, Self::Drift | Self::StaticDrift | Self::Expiration)
+            && !Behaviour::for_release(release).weighs_savings
+    }
 }
 
 /// A node that may be disrupted.

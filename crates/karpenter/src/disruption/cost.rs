@@ -3,7 +3,7 @@
 //! Source: Karpenter core v1.13 `pkg/utils/disruption/disruption.go`.
 
 use super::view::NodeFacts;
-use nodecast_model::domain::{PodSpec, SimTime, well_known};
+use nodecast_model::domain::{PodSpec, SimDuration, SimTime, well_known};
 
 /// Cost of a pod at most, and at least with the sign turned.
 const POD_COST_BOUND: f64 = 10.0;
@@ -18,16 +18,36 @@ pub fn pod_cost(spec: &PodSpec) -> f64 {
 
 /// The cost of removing a node: that of all its pods, daemons included, times the share of its life that is left to it.
 pub fn node_cost(node: &NodeFacts<'_>, now: SimTime) -> f64 {
-    node.digest.cost * lifetime_left(node, now)
+    Disturbance::new(node).at(now)
 }
 
-fn lifetime_left(node: &NodeFacts<'_>, now: SimTime) -> f64 {
-    let Some(expiry) = node.expire_after else { return 1.0 };
-    let age = now - node.created;
-    if expiry.as_micros() <= 0 {
-        return 0.0;
+/// What the removal of a node disturbs while its life grows shorter and its pods stay as they are.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Disturbance {
+    pods: f64,
+    created: SimTime,
+    expire_after: Option<SimDuration>,
+}
+
+impl Disturbance {
+    /// That of a node.
+    pub fn new(node: &NodeFacts<'_>) -> Self {
+        Self { pods: node.digest.cost, created: node.created, expire_after: node.expire_after }
     }
-    ((expiry - age).as_secs_f64() / expiry.as_secs_f64()).clamp(0.0, 1.0)
+
+    /// The [cost](node_cost) of removing the node at an instant.
+    pub fn at(&self, now: SimTime) -> f64 {
+        self.pods * self.lifetime_left(now)
+    }
+
+    fn lifetime_left(&self, now: SimTime) -> f64 {
+        let Some(expiry) = self.expire_after else { return 1.0 };
+        let age = now - self.created;
+        if expiry.as_micros() <= 0 {
+            return 0.0;
+        }
+        ((expiry - age).as_secs_f64() / expiry.as_secs_f64()).clamp(0.0, 1.0)
+    }
 }
 
 #[cfg(test)]

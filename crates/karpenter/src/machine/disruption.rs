@@ -7,19 +7,19 @@
 
 use super::cluster_view::with_view;
 use super::io::{Action, Busy, Draw, LateTimer, ProposedCommand, ProposedNode, Stage, Timer};
+use super::look_memory::{LookAnswer, LookMemory, MethodMemory};
 use super::queue::{self, Proposal};
-use super::search_memory::{LookInput, SearchAnswer, SearchMemory};
 use super::step::Step;
 use super::type_lists::LazyPacker;
 use super::{claims, pace, provisioning, validation};
 use crate::controller_time::{self as model, SearchWork};
 use crate::disruption::{
-    Allowance, Candidate, ClusterView, Command, Memory, Method, MethodResult, NodeCount, Obstacle, Rejection, Survey,
-    WhatIf, candidates, drift, emptiness, multi_node, one_for_one, single_node, static_drift,
+    Allowance, Candidate, ClusterView, Command, Disturbance, Memory, Method, MethodResult, NodeCount, Obstacle,
+    Rejection, Survey, WhatIf, candidates, drift, emptiness, multi_node, one_for_one, single_node, static_drift,
 };
 use crate::packing::{PackingSetup, static_claim};
 use crate::release::CommandQueue;
-use nodecast_model::cluster::{Cluster, NodeEnd, NodePhase};
+use nodecast_model::cluster::{NodeEnd, NodePhase};
 use nodecast_model::domain::controller_time::{at_speed, work_within};
 use nodecast_model::domain::node_pool::DisruptionReason;
 use nodecast_model::domain::{CommandId, NodeId, PodId, SimDuration, SimTime};
@@ -45,9 +45,8 @@ const METHODS_MAX: usize = 6;
 pub(super) struct Loop {
     /// For each method the stamp with which it last found nothing.
     memos: [Option<u64>; METHODS_MAX],
-    memory: Memory,
-    /// Of multi-node and single-node consolidation.
-    searches: [SearchMemory; 2],
+    pub(super) memory: Memory,
+    last_look: LookMemory,
     pub(super) survey: Survey,
     pub(super) waiting: Option<Waiting>,
     /// What a look came to whose time is not over.
@@ -246,7 +245,7 @@ fn search(step: &mut Step<'_>, now: SimTime, from: usize) -> (Option<Proposals>,
     }
     provisioning::refresh(step, now);
     let pending = provisioning::provisionable(step, now);
-    let (answers, found) = look(step, now, &pending, &open);
+    let (answers, found) = look_or_remember(step, now, &pending, &open);
     let mut work = SearchWork::default();
     let mut cut = false;
     for (method, answer) in answers {
@@ -308,8 +307,8 @@ fn place_of(step: &Step<'_>, method: Method) -> usize {
 type Proposals = (usize, Vec<Proposal>);
 
 /// What a method came to.
-#[derive(Debug)]
-struct Answer {
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Answer {
     /// Whether nothing was found and that holds until something changes; otherwise a budget stood in the way, there was no candidate,
     /// or there is something to do.
     lasting: bool,
@@ -321,56 +320,67 @@ struct Answer {
     met: Vec<(NodeId, Obstacle)>,
 }
 
+type Answers = (Vec<(Method, Answer)>, Option<Proposals>);
+
+/// Asks the methods unless their answers are known from the last look.
+fn look_or_remember(step: &mut Step<'_>, now: SimTime, pending: &[PodId], open: &[Method]) -> Answers {
+    let known = step.karpenter.disruption.last_look.answer(step, now, pending, open);
+    let check = step.cluster.check();
+    match known {
+        Some(known) if !check.compares() => {
+            step.karpenter.disruption.memory.unseen = known.unseen;
+            (known.methods, None)
+        }
+        _ => {
+            let (methods, found) = look(step, now, pending, open);
+            let unseen = step.karpenter.disruption.memory.unseen.clone();
+            let answer = LookAnswer { methods, unseen };
+            check.hold(known.as_ref().is_none_or(|known| found.is_none() && *known == answer), || {
+                format!("the last look knew {known:?}, this look found {answer:?} and {found:?}")
+            });
+            (answer.methods, found)
+        }
+    }
+}
+
 /// Asks the methods one after the other until one has something to do: what those before it came to, and its proposals.
-fn look(
-    step: &mut Step<'_>,
-    now: SimTime,
-    pending: &[PodId],
-    open: &[Method],
-) -> (Vec<(Method, Answer)>, Option<Proposals>) {
+fn look(step: &mut Step<'_>, now: SimTime, pending: &[PodId], open: &[Method]) -> Answers {
     let mut memory = std::mem::take(&mut step.karpenter.disruption.memory);
-    let mut searches = std::mem::take(&mut step.karpenter.disruption.searches);
     let mut survey = std::mem::take(&mut step.karpenter.disruption.survey);
+    let unseen = memory.unseen.clone();
     survey.clear_view();
     let unix_seconds = step.karpenter.settings.unix_seconds(now);
-    let answered = with_view(step, now, pending, |setup, view, nodes| {
+    let (answers, found, kept) = with_view(step, now, pending, |setup, view, nodes| {
         let mut packer = step.karpenter.instance_types.packer(&step.karpenter.pools, setup);
         let asking = Asking { packer: Some(&mut packer), what_if: None };
-        let (memory, survey, searches) = (&mut memory, &mut survey, &mut searches);
-        let searched = open.contains(&Method::MultiNode) || open.contains(&Method::SingleNode);
-        let input = searched.then(|| LookInput::new(step, now, &setup, (view, nodes), pending)).flatten();
-        let searches = (step.cluster, searches);
+        let (memory, survey) = (&mut memory, &mut survey);
         let counted: Vec<NodeCount> = (0..view.pools.len()).map(|pool| view.counted_nodes(pool)).collect();
         let limits = [Method::MultiNode, Method::SingleNode].map(|method| limit(step, method));
-        let (counted, refused) = (&counted[..], &step.karpenter.disruption.refused[..]);
-        let mut inquiry = Inquiry {
-            view,
-            nodes,
-            setup,
-            asking,
-            survey,
-            memory,
-            searches,
-            input,
-            counted,
-            unix_seconds,
-            limits,
-            refused,
-        };
-        let mut answers = Vec::new();
+        let refused = &step.karpenter.disruption.refused[..];
+        let mut inquiry =
+            Inquiry { view, nodes, setup, asking, survey, memory, counted: &counted, unix_seconds, limits, refused };
+        let (mut answers, mut kept) = (Vec::new(), Vec::new());
         for &method in open {
-            let (answer, proposals) = inquiry.ask(method);
+            let (answer, proposals) = inquiry.ask(method, &mut kept);
             answers.extend(answer.map(|answer| (method, answer)));
             if !proposals.is_empty() {
-                return (answers, Some((place_of(step, method), proposals)));
+                return (answers, Some((place_of(step, method), proposals)), None);
             }
         }
-        (answers, None)
+        // Time alone ends the protection of a pod, and volumes and CapacityBuffers are not part of the input.
+        let in_time = view.nodes.iter().any(|node| node.digest.is_protected());
+        let lasts = !in_time && refused.is_empty() && step.outside.storage().is_empty();
+        (answers, None, (lasts && step.karpenter.buffers.is_empty()).then_some((counted, kept)))
     });
+    let mut last_look = std::mem::take(&mut step.karpenter.disruption.last_look);
     step.karpenter.disruption.memory = memory;
-    step.karpenter.disruption.searches = searches;
     step.karpenter.disruption.survey = survey;
-    answered
+    match kept {
+        Some(kept) => last_look.keep(step, now, pending, kept, unseen),
+        None => last_look.forget(),
+    }
+    step.karpenter.disruption.last_look = last_look;
+    (answers, found)
 }
 
 /// The methods of one pass, which share what they learn of the cluster.
@@ -382,10 +392,6 @@ struct Inquiry<'q, 'p> {
     asking: Asking<'q, 'p>,
     survey: &'q mut Survey,
     memory: &'q mut Memory,
-    /// The cluster, and the last searches of it.
-    searches: (&'q Cluster, &'q mut [SearchMemory; 2]),
-    /// The input of this look, if its answers may be kept.
-    input: Option<LookInput>,
     /// Nodes of each pool that count for its budgets.
     counted: &'q [NodeCount],
     unix_seconds: i64,
@@ -428,8 +434,8 @@ impl Inquiry<'_, '_> {
         static_drift(view, &candidates, &allowances).into_iter().filter_map(replaced).collect()
     }
 
-    /// Asks a method: what it came to, but for static drift, and what it proposes.
-    fn ask(&mut self, method: Method) -> (Option<Answer>, Vec<Proposal>) {
+    /// Asks a method: what it came to, but for static drift, and what it proposes. An answer that time alone does not change is `kept`.
+    fn ask(&mut self, method: Method, kept: &mut Vec<MethodMemory>) -> (Option<Answer>, Vec<Proposal>) {
         let (view, nodes) = (self.view, self.nodes);
         if method == Method::StaticDrift {
             let commands = self.static_drift();
@@ -452,8 +458,8 @@ impl Inquiry<'_, '_> {
             let found = self.asking.about(view).and_then(|what_if| drift(what_if, candidates, &allowances).0);
             return (None, found.iter().map(|command| proposal(method, command, nodes)).collect());
         }
-        let mut allowances = view.allowances_of(self.counted, method.reason(), self.unix_seconds);
-        let (found, work) = self.answer(method, candidates, &mut allowances);
+        let allowances = view.allowances_of(self.counted, method.reason(), self.unix_seconds);
+        let (found, work) = self.search(method, candidates, &mut allowances.clone());
         let met: Vec<(usize, Obstacle)> = match method {
             // Single-node consolidation leaves the same nodes out: they count once.
             Method::MultiNode => others.iter().filter(|(_, kind)| *kind != Obstacle::Unmanaged).copied().collect(),
@@ -474,42 +480,14 @@ impl Inquiry<'_, '_> {
             Some(MethodResult::Command(command)) => vec![proposal(method, command, nodes)],
             Some(MethodResult::Nothing | MethodResult::NotNow) | None => Vec::new(),
         };
-        (Some(answer), proposals)
-    }
-
-    /// The answer of a method and its work, from the last search if its input is the same.
-    fn answer(
-        &mut self,
-        method: Method,
-        candidates: &[Candidate],
-        allowances: &mut [Allowance],
-    ) -> (Option<MethodResult>, SearchWork) {
-        let place = match method {
-            Method::MultiNode => 0,
-            Method::SingleNode => 1,
-            _ => return self.search(method, candidates, allowances),
-        };
-        let Some(input) = self.input.take() else { return self.search(method, candidates, allowances) };
-        let (cluster, memories) = &self.searches;
-        let search = memories[place].search(cluster, &input, (self.nodes, candidates), allowances, self.memory);
-        let check = self.setup.options.check;
-        let known = search.known.clone();
-        let answer = match &known {
-            Some(known) if !check.compares() => known.clone(),
-            _ => {
-                let (found, work) = self.search(method, candidates, allowances);
-                SearchAnswer { found, work, memory: self.memory.clone() }
-            }
-        };
-        check.hold(known.as_ref().is_none_or(|known| *known == answer), || {
-            format!("{method:?}: kept {known:?}, found {answer:?}")
-        });
-        self.memory.clone_from(&answer.memory);
-        if known.is_none() {
-            self.searches.1[place].keep(search, &answer);
+        if proposals.is_empty() {
+            let by_cost = if method.orders_by_cost(view.karpenter) { &candidates[..] } else { &[] };
+            let disturbance =
+                |candidate: &Candidate| (nodes[candidate.node], Disturbance::new(&view.nodes[candidate.node]));
+            let by_cost = by_cost.iter().map(disturbance).collect();
+            kept.push(MethodMemory { method, answer: answer.clone(), allowances, by_cost });
         }
-        self.input = Some(input);
-        (answer.found, answer.work)
+        (Some(answer), proposals)
     }
 
     /// Asks a method, and says what it was for upstream.
