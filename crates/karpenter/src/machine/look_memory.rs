@@ -97,10 +97,11 @@ impl MethodMemory {
             let node = step.cluster.node(*node);
             (disturbance.at(now), node.created, node.api_name())
         };
-        self.by_cost.is_sorted_by(|one, next| {
-            let (one, next) = (key(one), key(next));
+        let is_before = |one: &(f64, SimTime, &str), next: &(f64, SimTime, &str)| {
             one.0.total_cmp(&next.0).then_with(|| (one.1, one.2).cmp(&(next.1, next.2))).is_lt()
-        }) && step.karpenter.pools.iter().zip(counted).map(allowed).eq(self.allowances.iter().copied())
+        };
+        self.by_cost.iter().map(key).is_sorted_by(is_before)
+            && step.karpenter.pools.iter().zip(counted).map(allowed).eq(self.allowances.iter().copied())
     }
 }
 
