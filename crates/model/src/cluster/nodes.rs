@@ -169,8 +169,8 @@ impl Cluster {
         self.forget_nodes();
     }
 
-    /// Of nodes that the journal does not name any more, and that no pod is on, labels, annotations and taints are of no use to
-    /// anybody.
+    /// Of nodes that the journal does not name any more, and that no pod is on, labels, annotations, taints, and amounts are of no use
+    /// to anybody.
     fn forget_nodes(&mut self) {
         let until = self.journal.start();
         while let Some((_, id)) = self.gone_nodes.pop_front_if(|(at, _)| *at <= until) {
@@ -178,6 +178,9 @@ impl Cluster {
             if node.pods.is_empty() {
                 (node.labels, node.annotations) = (Labels::new(), Labels::new());
                 (node.taints, node.startup_taints, node.pods) = (Vec::new(), Vec::new(), Vec::new());
+                for amounts in [&mut node.capacity, &mut node.allocatable, &mut node.requested] {
+                    *amounts = Resources::new();
+                }
             }
         }
     }
