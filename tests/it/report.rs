@@ -205,7 +205,7 @@ fn node_with_full_gpus_is_not_idle() {
     // Both GPUs of the first node for the whole hour; of its memory half was requested, of its CPU a quarter.
     let gpus = ResourceName::NVIDIA_GPU;
     let node = &mut outcome.record.nodes[0];
-    node.allocatable = node.allocatable.clone().with(gpus, 2);
+    node.allocatable = (*node.allocatable).clone().with(gpus, 2).into();
     node.requested_accelerators = vec![(gpus, 2 * 3_600 * 1_000_000)];
     let pod = outcome.record.pods.change(PodId(0));
     pod.requests = (*pod.requests).clone().with(gpus, 2).into();

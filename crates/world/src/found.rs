@@ -64,7 +64,7 @@ impl World {
         (facts.launched, facts.running, facts.registered) = (Some(start), Some(start), Some(start));
         facts.ready = ready.then_some(start);
         facts.initialized = initialized.then_some(start);
-        (facts.capacity, facts.allocatable) = (capacity.clone(), allocatable.clone());
+        (facts.capacity, facts.allocatable) = (self.shared(&capacity), self.shared(&allocatable));
         self.record.nodes.push(facts);
         self.settled.push(start);
         let id = self.cluster.add_node(new, created);

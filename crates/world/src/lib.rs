@@ -30,6 +30,9 @@ pub use record::Record;
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
 
 use nodecast_ec2 as cloud;
 use nodecast_model::{cluster, control_plane, domain};
@@ -37,7 +40,7 @@ use nodecast_model::{cluster, control_plane, domain};
 use crate::cluster::Cluster;
 use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::workload::ObjectName;
-use crate::domain::{Check, PodId, SimDuration, SimTime, WorkloadId};
+use crate::domain::{Check, PodId, Resources, SimDuration, SimTime, WorkloadId};
 use nodecast_karpenter::machine::{Fact, Subject};
 use record::{Event, EventKind};
 
@@ -52,6 +55,8 @@ pub struct World {
     next_pods: Vec<u32>,
     /// Workloads whose replicas are counted together.
     parts: BTreeMap<ObjectName, Vec<WorkloadId>>,
+    /// The different amounts that nodes hold and offer: nodes by the thousand have those of a few instance types.
+    amounts: FxHashSet<Arc<Resources>>,
 }
 
 impl Deref for World {

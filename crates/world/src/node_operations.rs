@@ -1,5 +1,7 @@
 //! What can happen to a node.
 
+use std::sync::Arc;
+
 use super::World;
 use super::record::{ClaimFacts, Event, EventKind, NodeEnd, NodeFacts};
 use crate::cluster::NewNode;
@@ -42,6 +44,16 @@ impl World {
         id
     }
 
+    /// These amounts, as the record of other nodes may have them already.
+    pub(super) fn shared(&mut self, amounts: &Resources) -> Arc<Resources> {
+        if let Some(known) = self.amounts.get(amounts) {
+            return Arc::clone(known);
+        }
+        let shared = Arc::new(amounts.clone());
+        self.amounts.insert(Arc::clone(&shared));
+        shared
+    }
+
     /// Records what a claim states.
     pub fn describe_claim(&mut self, id: NodeId, facts: ClaimFacts) {
         self.record.nodes[id.index()].claim = Some(facts);
@@ -55,6 +67,7 @@ impl World {
     /// EC2 answered with an instance.
     pub fn launch_node(&mut self, id: NodeId, launch: &LaunchFacts, at: SimTime) {
         self.cluster.launch_node(id, &launch.labels, launch.capacity.clone(), launch.allocatable.clone());
+        let (capacity, allocatable) = (self.shared(&launch.capacity), self.shared(&launch.allocatable));
         let facts = &mut self.record.nodes[id.index()];
         // A second instance would hide the bill of the first.
         debug_assert!(facts.launched.is_none(), "{} is launched twice", facts.name);
@@ -65,8 +78,7 @@ impl World {
         facts.capacity_type = Some(launch.capacity_type);
         facts.arch = Some(launch.arch);
         facts.rate = launch.rate;
-        facts.capacity = launch.capacity.clone();
-        facts.allocatable = launch.allocatable.clone();
+        (facts.capacity, facts.allocatable) = (capacity, allocatable);
         let message = format!(
             "{} in {} at {}{:.4} per hour",
             kind_of_machine(launch.capacity_type, launch.instance_type),
@@ -115,12 +127,12 @@ impl World {
         (labels, taints): (&Labels, &[Taint]),
         at: SimTime,
     ) {
+        let amounts = (self.shared(&capacity), self.shared(&allocatable));
         let facts = &mut self.record.nodes[id.index()];
         // The scheduler would bind pods to it.
         debug_assert!(facts.terminated.is_none(), "{} registers after its end", facts.name);
         facts.registered = Some(at);
-        facts.capacity = capacity.clone();
-        facts.allocatable = allocatable.clone();
+        (facts.capacity, facts.allocatable) = amounts;
         self.cluster.register_node(id, capacity, allocatable, labels, taints);
         self.node_event(at, EventKind::NodeRegistered, id, "");
     }

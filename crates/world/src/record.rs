@@ -273,10 +273,10 @@ pub struct NodeFacts {
     pub kubelet_version: Option<KubernetesVersion>,
     /// Price per hour at launch.
     pub rate: HourlyRate,
-    /// What it holds.
-    pub capacity: Resources,
+    /// What it holds. Nodes of an instance type mostly share these amounts.
+    pub capacity: Arc<Resources>,
     /// What it offers to pods.
-    pub allocatable: Resources,
+    pub allocatable: Arc<Resources>,
     /// When the claim was made, or the node group asked for the instance.
     pub requested: SimTime,
     /// When EC2 answered with an instance.
@@ -320,7 +320,7 @@ impl NodeFacts {
     }
 
     /// A node that is asked for, of which nothing more is known.
-    pub(super) const fn asked_for(name: String, origin: NodeOrigin, at: SimTime) -> Self {
+    pub(super) fn asked_for(name: String, origin: NodeOrigin, at: SimTime) -> Self {
         Self {
             name,
             origin,
@@ -331,8 +331,8 @@ impl NodeFacts {
             arch: None,
             kubelet_version: None,
             rate: HourlyRate::ZERO,
-            capacity: Resources::new(),
-            allocatable: Resources::new(),
+            capacity: Arc::default(),
+            allocatable: Arc::default(),
             requested: at,
             launched: None,
             running: None,
