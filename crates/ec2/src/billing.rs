@@ -85,7 +85,8 @@ pub fn bill(ec2: &mut Ec2, end: SimTime, non_compute: &NonComputeUsage) -> Bill 
     let settings = ec2.settings().billing.clone();
     let mut listed = Listed::from_region(ec2.region());
     let currency = ec2.region().currency;
-    let instances: Vec<Instance> = ec2.instances().to_vec();
+    // Prices are made as they are asked for, which changes the account while its instances are read.
+    let instances = ec2.lend_instances();
     // Mostly an instance has a line for its time and one for its volume.
     let mut lines: Vec<BillLine> = Vec::with_capacity(2 * instances.len() + 16);
     let reserved = ReservedLives::new(ec2, &instances, end);
@@ -94,14 +95,17 @@ pub fn bill(ec2: &mut Ec2, end: SimTime, non_compute: &NonComputeUsage) -> Bill 
         lines.extend(running_time(ec2, (number, instance), end, settings.hourly_at_start, &reserved));
         ends.push(lines.len());
     }
+    let warm = warm::runs(ec2, end);
+    ec2.take_back(instances);
+    let ec2 = &*ec2;
+    let instances = ec2.instances();
     lines.extend(reserved.lines());
     let of_fargate = non_compute.fargate.as_ref();
     let of_fargate = of_fargate.map_or_else(Vec::new, |fargate| fargate::lines(fargate, &mut listed, end));
     let on_fargate: Money = of_fargate.iter().map(|line| line.amount).sum();
-    let warm = warm::runs(ec2, end);
     let others = (&*warm, on_fargate + warm::total(&warm));
-    let mut net = net_compute(ec2, &instances, (&ends, &mut lines, others), &reserved, (end, non_compute));
-    let managed = non_compute.managed.lines(ec2.region(), &instances, end);
+    let mut net = net_compute(ec2, instances, (&ends, &mut lines, others), &reserved, (end, non_compute));
+    let managed = non_compute.managed.lines(ec2.region(), instances, end);
     if let Some(net) = &mut net {
         net.extend_from_slice(&managed);
     }
@@ -110,7 +114,7 @@ pub fn bill(ec2: &mut Ec2, end: SimTime, non_compute: &NonComputeUsage) -> Bill 
     lines.extend(warm::lines(&warm).cloned());
     let of_compute = lines.len();
     lines.extend(warm::volumes(ec2, &mut listed, end));
-    lines.extend(non_compute_lines(ec2, &instances, &mut listed, (end, non_compute)));
+    lines.extend(non_compute_lines(ec2, instances, &mut listed, (end, non_compute)));
     if let Some(net) = &mut net {
         net.extend_from_slice(&lines[of_compute..]);
         net::discount(settings.discount, net);

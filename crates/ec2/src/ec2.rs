@@ -206,6 +206,17 @@ impl Ec2 {
         &self.instances
     }
 
+    /// Hands out the instances: the account has none until [`Ec2::take_back`].
+    pub(crate) fn lend_instances(&mut self) -> Vec<Instance> {
+        std::mem::take(&mut self.instances)
+    }
+
+    /// Takes its instances back.
+    pub(crate) fn take_back(&mut self, instances: Vec<Instance>) {
+        debug_assert!(self.instances.is_empty(), "instances were launched while the others were lent");
+        self.instances = instances;
+    }
+
     /// How long the next CreateFleet call for one instance takes. Calls are numbered, so the n-th takes the same time whoever makes it.
     pub fn next_fleet_call_time(&mut self, now: SimTime) -> SimDuration {
         self.calls += 1;
