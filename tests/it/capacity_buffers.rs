@@ -87,6 +87,22 @@ fn a_share_of_the_replicas_grows_with_them() {
     assert_eq!(at_the_end(&outcome), 4, "eight pods, and room for eight");
 }
 
+/// A budget keeps a node without pods, and the room of a later buffer is on it.
+#[test]
+fn later_buffer_takes_a_node_without_pods() {
+    let workloads = deployment("web", 4, "general") + &deployment("api", 0, "general");
+    let timeline = "timeline:
+  - { at: 10m, scale: { workload: shop/api, replicas: 4 } }
+  - { at: 30m, scale: { workload: shop/api, replicas: 0 } }
+  - { at: 1h, manifests: [room.yaml] }
+";
+    let place = place(&(pool("general", "m5", "0") + &workloads), GATE, timeline);
+    place.put("room.yaml", &buffer("scalableRef: {apiGroup: apps, kind: Deployment, name: web}\n  replicas: 4"));
+    let (scenario, _) = nodecast::scenario::load(&place.path("scenario.yaml")).unwrap();
+    let outcome = run(&scenario, &scenario.policies[0], Catalog::embedded().unwrap(), 1, &mut |_| {}).unwrap();
+    assert_eq!((outcome.record.nodes.len(), at_the_end(&outcome)), (2, 2));
+}
+
 #[test]
 fn buffer_size_follows_template_and_limits() {
     let template = "---

@@ -7,7 +7,7 @@
 
 use super::cluster_view::with_view;
 use super::io::{Action, Busy, Draw, LateTimer, ProposedCommand, ProposedNode, Stage, Timer};
-use super::look_memory::{LookAnswer, LookMemory, MethodMemory};
+use super::look_memory::{LookAnswer, LookMemory, MethodMemory, is_plain};
 use super::queue::{self, Proposal};
 use super::step::Step;
 use super::type_lists::LazyPacker;
@@ -367,10 +367,9 @@ fn look(step: &mut Step<'_>, now: SimTime, pending: &[PodId], open: &[Method]) -
                 return (answers, Some((place_of(step, method), proposals)), None);
             }
         }
-        // Time alone ends the protection of a pod, and volumes and CapacityBuffers are not part of the input.
-        let in_time = view.nodes.iter().any(|node| node.digest.is_protected());
-        let lasts = !in_time && refused.is_empty() && step.outside.storage().is_empty();
-        (answers, None, (lasts && step.karpenter.buffers.is_empty()).then_some((counted, kept)))
+        // Time alone ends the protection of a pod.
+        let protected = view.nodes.iter().any(|node| node.digest.is_protected());
+        (answers, None, (!protected && is_plain(step)).then_some((counted, kept)))
     });
     let mut last_look = std::mem::take(&mut step.karpenter.disruption.last_look);
     step.karpenter.disruption.memory = memory;

@@ -77,6 +77,14 @@ fn is_unchanged(cluster: &Cluster, since: Position) -> bool {
     cluster.journal().since(since).is_some_and(|changes| changes.iter().all(is_harmless))
 }
 
+/// Whether a look depends on nothing but its [`LookInput`]: volumes, CapacityBuffers, and nodes that this pass has refused are not part
+/// of it.
+pub(super) fn is_plain(step: &Step<'_>) -> bool {
+    step.outside.storage().is_empty()
+        && step.karpenter.buffers.is_empty()
+        && step.karpenter.disruption.refused.is_empty()
+}
+
 /// An answer, and what time could change of the question.
 #[derive(Debug)]
 pub(super) struct MethodMemory {
@@ -138,7 +146,7 @@ impl LookMemory {
         let known = self.0.as_ref()?;
         let unseen = &step.karpenter.disruption.memory.unseen;
         let searches = open.contains(&Method::SingleNode);
-        if (searches && *unseen != known.unseen[0]) || !step.karpenter.disruption.refused.is_empty() {
+        if (searches && *unseen != known.unseen[0]) || !is_plain(step) {
             return None;
         }
         let kept = |method: &Method| known.methods.iter().find(|kept| kept.method == *method);
