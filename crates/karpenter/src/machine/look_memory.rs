@@ -33,14 +33,14 @@ struct LookInput {
 }
 
 impl LookInput {
-    /// The input of a look of now, in which provisioning would take on the pods `pending`.
-    fn new(step: &Step<'_>, now: SimTime, pending: &[PodId]) -> Self {
+    /// The input of a look of now at nodes in these conditions, in which provisioning would take on the pods `pending`.
+    fn new(step: &Step<'_>, pending: &[PodId], conditions: Vec<Condition>) -> Self {
         Self {
             cluster: step.cluster.changed(),
             types: step.karpenter.instance_types.changes_end(),
             ties: ties(step),
             pending: pending.to_vec(),
-            conditions: conditions(step, now).collect(),
+            conditions,
             statuses: step.outside.budget_statuses(),
             pools: step.karpenter.pools.clone(),
             daemons: daemons::representatives(step),
@@ -159,21 +159,14 @@ impl LookMemory {
         })
     }
 
-    /// Keeps a look of now that found nothing. `before` is what single-node consolidation had left unseen.
-    pub(super) fn keep(
-        &mut self,
+    /// That of a look of now that found nothing. `before` is what single-node consolidation had left unseen.
+    pub(super) fn new(
         step: &Step<'_>,
-        now: SimTime,
         pending: &[PodId],
-        (counted, methods): (Vec<NodeCount>, Vec<MethodMemory>),
+        (conditions, counted, methods): (Vec<Condition>, Vec<NodeCount>, Vec<MethodMemory>),
         before: BTreeSet<Symbol>,
-    ) {
+    ) -> Self {
         let unseen = [before, step.karpenter.disruption.memory.unseen.clone()];
-        self.0 = Some(Known { input: LookInput::new(step, now, pending), counted, methods, unseen });
-    }
-
-    /// Forgets the last look.
-    pub(super) fn forget(&mut self) {
-        self.0 = None;
+        Self(Some(Known { input: LookInput::new(step, pending, conditions), counted, methods, unseen }))
     }
 }
