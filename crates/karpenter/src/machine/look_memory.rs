@@ -105,10 +105,11 @@ impl MethodMemory {
             let node = step.cluster.node(*node);
             (disturbance.at(now), node.created, node.api_name())
         };
-        let is_before = |one: &(f64, SimTime, &str), next: &(f64, SimTime, &str)| {
-            one.0.total_cmp(&next.0).then_with(|| (one.1, one.2).cmp(&(next.1, next.2))).is_lt()
+        // Nodes can share a drawn name: the sort is stable, so these stay in the order of the view.
+        let in_order = |one: &(f64, SimTime, &str), next: &(f64, SimTime, &str)| {
+            one.0.total_cmp(&next.0).then_with(|| (one.1, one.2).cmp(&(next.1, next.2))).is_le()
         };
-        self.by_cost.iter().map(key).is_sorted_by(is_before)
+        self.by_cost.iter().map(key).is_sorted_by(in_order)
             && step.karpenter.pools.iter().zip(counted).map(allowed).eq(self.allowances.iter().copied())
     }
 }
