@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::io::{Fact, Timer, Written};
 use super::step::Step;
 use super::{images, reservations};
-use crate::disruption::{ClusterView, NodeCondition, NodeFacts, has_lost_its_type};
+use crate::disruption::{NodeCondition, has_lost_its_type};
 use crate::release::TypeDrift;
 use nodecast_model::cluster::{NodeOrigin, NodePhase};
 use nodecast_model::domain::node_pool::ConsolidationPolicy;
@@ -207,19 +207,6 @@ impl Condition {
             consolidatable: claim.is_some_and(|claim| is_consolidatable(step, now, node, claim)),
             drifted: claim.and_then(|claim| claim.drifted),
         }
-    }
-
-    /// Those of all nodes, as a view of now has them.
-    pub(super) fn of_view(view: &ClusterView<'_>, nodes: &[NodeId]) -> Vec<Self> {
-        let condition = |(facts, &node): (&NodeFacts<'_>, &NodeId)| Self {
-            node,
-            marked: !facts.view.offered,
-            queued: facts.queued,
-            nominated: facts.nominated,
-            consolidatable: facts.consolidatable,
-            drifted: facts.drifted,
-        };
-        view.nodes.iter().zip(nodes).map(condition).collect()
     }
 }
 

@@ -5,7 +5,6 @@
 //!
 //! Source: Karpenter core v1.13 `pkg/controllers/disruption/controller.go`.
 
-use super::claims::Condition;
 use super::cluster_view::with_view;
 use super::io::{Action, Busy, Draw, LateTimer, ProposedCommand, ProposedNode, Stage, Timer};
 use super::look_memory::{LookAnswer, LookMemory, MethodMemory, is_plain};
@@ -370,11 +369,11 @@ fn look(step: &mut Step<'_>, now: SimTime, pending: &[PodId], open: &[Method]) -
         }
         // Time alone ends the protection of a pod.
         let protected = view.nodes.iter().any(|node| node.digest.is_protected());
-        (answers, None, (!protected && is_plain(step)).then(|| (Condition::of_view(view, nodes), counted, kept)))
+        (answers, None, (!protected && is_plain(step)).then_some((counted, kept)))
     });
     step.karpenter.disruption.memory = memory;
     step.karpenter.disruption.survey = survey;
-    let last_look = kept.map(|kept| LookMemory::new(step, pending, kept, unseen));
+    let last_look = kept.map(|kept| LookMemory::new(step, now, pending, kept, unseen));
     step.karpenter.disruption.last_look = last_look.unwrap_or_default();
     (answers, found)
 }

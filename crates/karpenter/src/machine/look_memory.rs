@@ -33,14 +33,14 @@ struct LookInput {
 }
 
 impl LookInput {
-    /// The input of a look of now at nodes in these conditions, in which provisioning would take on the pods `pending`.
-    fn new(step: &Step<'_>, pending: &[PodId], conditions: Vec<Condition>) -> Self {
+    /// The input of a look of now, in which provisioning would take on the pods `pending`.
+    fn new(step: &Step<'_>, now: SimTime, pending: &[PodId]) -> Self {
         Self {
             cluster: step.cluster.changed(),
             types: step.karpenter.instance_types.changes_end(),
             ties: ties(step),
             pending: pending.to_vec(),
-            conditions,
+            conditions: conditions(step, now).collect(),
             statuses: step.outside.budget_statuses(),
             pools: step.karpenter.pools.clone(),
             daemons: daemons::representatives(step),
@@ -163,11 +163,12 @@ impl LookMemory {
     /// That of a look of now that found nothing. `before` is what single-node consolidation had left unseen.
     pub(super) fn new(
         step: &Step<'_>,
+        now: SimTime,
         pending: &[PodId],
-        (conditions, counted, methods): (Vec<Condition>, Vec<NodeCount>, Vec<MethodMemory>),
+        (counted, methods): (Vec<NodeCount>, Vec<MethodMemory>),
         before: BTreeSet<Symbol>,
     ) -> Self {
         let unseen = [before, step.karpenter.disruption.memory.unseen.clone()];
-        Self(Some(Known { input: LookInput::new(step, pending, conditions), counted, methods, unseen }))
+        Self(Some(Known { input: LookInput::new(step, now, pending), counted, methods, unseen }))
     }
 }
